@@ -1,0 +1,49 @@
+# Two commands: `make demo` shows raybo at work, `make test` passes the tests.
+PYTHON ?= python3.11
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: help venv venv-bench demo test check slow clean
+
+help:
+	@echo "make demo        install into $(VENV) and run the demo: 10^9 dimensions, live progress, HTML report"
+	@echo "make test        install into $(VENV) and run the tests"
+	@echo "make check       ruff, mypy and the architecture test"
+	@echo "make slow        the statistical tests (before a release)"
+	@echo "make venv        create $(VENV) with the dev and report extras"
+	@echo "make venv-bench  add the bench extra (BoTorch, Optuna, ...)"
+
+$(BIN)/.installed: pyproject.toml constraints.txt
+	@test -x $(BIN)/python || (echo "creating $(VENV)"; $(PYTHON) -m venv $(VENV))
+	@echo "installing raybo and its dependencies (a few minutes the first time)"
+	@$(PIP) torch
+	@$(PIP) -e ".[dev,report]"
+	@touch $@
+
+$(BIN)/.installed-bench: $(BIN)/.installed
+	@echo "installing the bench extra"
+	@$(PIP) -e ".[dev,report,bench,dashboard]"
+	@touch $@
+
+venv: $(BIN)/.installed
+
+venv-bench: $(BIN)/.installed-bench
+
+demo: $(BIN)/.installed
+	@$(BIN)/raybo demo
+
+test: $(BIN)/.installed
+	@$(BIN)/python -m pytest
+
+slow: $(BIN)/.installed
+	@$(BIN)/python -m pytest -m slow
+
+check: $(BIN)/.installed
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest -q tests/test_architecture.py
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

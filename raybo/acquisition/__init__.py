@@ -1,0 +1,1 @@
+"""Acquisition functions and how they are maximised."""

@@ -1,0 +1,76 @@
+"""Acquisition functions of a posterior, for minimisation: the larger, the more worth a look."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from raybo.surrogate.gp import Posterior
+
+_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+_SERIES_BELOW = -200.0  # there the closed form has lost six digits, the series none
+
+
+class _LogH(torch.autograd.Function):
+    """log(phi(z) + z Phi(z)) and its derivative Phi / (phi + z Phi), over the whole range of z."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(z: Tensor) -> tuple[Tensor, Tensor]:
+        # Left: h = phi(z) (1 + z R) with Mills' ratio R = Phi / phi.
+        left = z.clamp(_SERIES_BELOW, 0.0)
+        mills = math.sqrt(math.pi / 2.0) * torch.special.erfcx(-left / math.sqrt(2.0))
+        inner = 1.0 + left * mills
+        # Far left: 1 + z R = z^-2 (1 - 3 z^-2 + 15 z^-4 ...), and Phi / h = |z| (1 + 2 z^-2 ...).
+        far = z.clamp_max(_SERIES_BELOW)
+        tail = far.reciprocal().square()
+        far_inner = torch.log1p(tail * (-3.0 + 15.0 * tail)) - 2.0 * torch.log(-far)
+        # Right: direct.
+        right = z.clamp_min(0.0)
+        cdf = torch.special.ndtr(right)
+        h = torch.exp(-0.5 * right.square() - _LOG_SQRT_2PI) + right * cdf
+        log_phi = -0.5 * z.clamp_max(0.0).square() - _LOG_SQRT_2PI
+        is_far, is_left = z < _SERIES_BELOW, z < 0.0
+        value = torch.where(
+            is_left, log_phi + torch.where(is_far, far_inner, torch.log(inner)), torch.log(h)
+        )
+        slope = torch.where(
+            is_left, torch.where(is_far, -far * (1.0 + 2.0 * tail), mills / inner), cdf / h
+        )
+        return value, slope
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:  # noqa: ARG004
+        ctx.save_for_backward(output[1])
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, _: Tensor) -> Tensor:
+        slope: Tensor = ctx.saved_tensors[0]
+        return grad * slope
+
+
+def log_h(z: Tensor) -> Tensor:
+    """log(phi(z) + z Phi(z)): the logarithm of the expected improvement of N(-z, 1) below 0."""
+    result: Tensor = _LogH.apply(z)[0]  # type: ignore[no-untyped-call]
+    return result
+
+
+def log_ei(posterior: Posterior, best: Tensor) -> Tensor:
+    """Logarithm of the expected improvement below `best` (Ament et al. 2023)."""
+    sd = posterior.variance.sqrt()
+    return log_h((best - posterior.mean) / sd) + torch.log(sd)
+
+
+def ei(posterior: Posterior, best: Tensor) -> Tensor:
+    """Expected improvement below `best` (Jones et al. 1998, eq. 15)."""
+    return torch.exp(log_ei(posterior, best))
+
+
+def ucb(posterior: Posterior, beta: float | Tensor) -> Tensor:
+    """-(mean - sqrt(beta) sd): the lower confidence bound of the loss, as a gain."""
+    return (beta * posterior.variance).sqrt() - posterior.mean

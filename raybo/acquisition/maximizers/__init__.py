@@ -1,0 +1,1 @@
+"""Maximizers of an acquisition over a box."""

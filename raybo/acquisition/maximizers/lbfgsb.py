@@ -1,0 +1,204 @@
+"""Multi-start L-BFGS in a box: one state per start, one batched evaluation for all of them.
+
+The starts are decoupled: each has its own history, direction and step, and leaves the batch when
+it has converged. Bounds are kept by two-metric projection (Bertsekas 1982): the quasi-Newton
+direction is taken over the free coordinates and the step is projected to the box. scipy's
+L-BFGS-B takes one start at a time, and stacking starts into one problem couples their line
+searches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from raybo.acquisition.maximizers.base import Acquisition, Array, Region, values
+from raybo.acquisition.maximizers.grid import climb_grid
+
+_MEMORY = 8
+_ARMIJO = 1e-4
+_BACKTRACK = 0.3
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Lbfgsb:
+    """Screen the region's starts, climb from the best of them, in the box and on the grids."""
+
+    n_starts: int = 6
+    max_evaluations: int = 40
+    rounds: int = 3  # alternations of climbing in the box and on the grids, where there are any
+    flat: float = 0.0  # a row all of whose partial derivatives are below this share of |f| stays
+
+    def __call__(self, f: Acquisition, region: Region, rng: np.random.Generator) -> Array:
+        """Best point found (d,)."""
+        found = values(f, region.starts, region.device)
+        top = np.argsort(-found, kind="stable")[: self.n_starts]
+        X, best = self.search(f, region, region.starts[top], found[top], rng)
+        return np.asarray(X[np.argmax(best)])
+
+    def search(
+        self, f: Acquisition, region: Region, X: Array, best: Array, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """Local maxima (m, d) reached from the rows of X of values `best`, and their values."""
+        if len(region.grids) == region.dim:
+            return climb_grid(f, region, X, best, rng)
+        if not region.grids:
+            return self._climb(f, region, X, best)
+        for _ in range(self.rounds):
+            X, best = self._climb(f, region, X, best)
+            X, best = climb_grid(f, region, X, best, rng)
+        return X, best
+
+    def _climb(self, f: Acquisition, region: Region, X: Array, best: Array) -> tuple[Array, Array]:
+        """Climb with the gridded columns held; keep a point only if it is better once snapped."""
+        lower = np.broadcast_to(region.lower, X.shape).copy()
+        upper = np.broadcast_to(region.upper, X.shape).copy()
+        held = list(region.grids)
+        lower[:, held] = upper[:, held] = X[:, held]
+        climbed, gain = climb(f, X, lower, upper, self.max_evaluations, region.device, self.flat)
+        snapped = region.snap(climbed)
+        if not np.array_equal(snapped, climbed):
+            gain = values(f, snapped, region.device)
+        better = gain > best
+        return np.where(better[:, None], snapped, X), np.where(better, gain, best)
+
+
+def climb(
+    f: Acquisition,
+    X: Array,
+    lower: Array,
+    upper: Array,
+    max_evaluations: int,
+    device: str = "cpu",
+    flat: float = 0.0,
+) -> tuple[Array, Array]:
+    """Climb f from every row of X inside the rows of bounds.
+
+    Parameters
+    ----------
+    f
+        Function to maximise, (m, d) -> (m,), each value a function of its own row.
+    X, lower, upper
+        Starts and bounds (m, d).
+    max_evaluations
+        Bound on the batched evaluations.
+    flat
+        Rows all of whose partial derivatives are below this share of |f| stay where they are.
+
+    Returns
+    -------
+    tuple
+        Points (m, d) and their values (m,), none below its start's.
+    """
+    return _Climb(f, X, lower, upper, device, flat).run(max_evaluations)
+
+
+class _Climb:
+    """State of all starts; signs are turned here once, to minimise F = -f."""
+
+    def __init__(
+        self, f: Acquisition, X: Array, lower: Array, upper: Array, device: str, flat: float
+    ) -> None:
+        self.f, self.device = f, device
+        self.lower, self.upper = lower, upper
+        self.X = np.clip(X, lower, upper)
+        m, d = X.shape
+        self.F, self.G = self._evaluate(self.X)
+        self.S, self.Y = np.zeros((2, _MEMORY, m, d))  # steps and changes of gradient
+        self.rho = np.zeros((_MEMORY, m))
+        self.count = np.zeros(m, dtype=int)
+        self.direction = np.zeros((m, d))
+        self.step = np.ones(m)
+        self._aim(np.arange(m))
+        self.active = np.isfinite(self.F) & (np.abs(self.direction).max(1) > 0)
+        self.active &= np.abs(self.G).max(1) >= flat * np.abs(np.where(self.active, self.F, 0.0))
+
+    def run(self, max_evaluations: int) -> tuple[Array, Array]:
+        for _ in range(max_evaluations):
+            rows = np.flatnonzero(self.active)
+            if not len(rows):
+                break
+            self._advance(rows)
+        return self.X, -self.F
+
+    def _evaluate(self, X: Array) -> tuple[Array, Array]:
+        Z = torch.as_tensor(X, device=self.device).requires_grad_()
+        value = self.f(Z)
+        (gradient,) = torch.autograd.grad(value.sum(), Z)
+        F, G = -value.detach().cpu().numpy(), -gradient.cpu().numpy()
+        bad = ~(np.isfinite(F) & np.isfinite(G).all(1))
+        F[bad], G[bad] = np.inf, 0.0
+        return F, G
+
+    def _advance(self, rows: Rows) -> None:
+        """One trial step for each of `rows`."""
+        X, G = self.X[rows], self.G[rows]
+        step = self.step[rows, None] * self.direction[rows]
+        new = np.clip(X + step, self.lower[rows], self.upper[rows])
+        moved = new - X
+        F, gradient = self._evaluate(new)
+        decrease = self.F[rows] - F
+        ok = decrease >= -_ARMIJO * (G * moved).sum(1)
+        ok &= np.isfinite(F)
+        taken = rows[ok]
+        self._remember(taken, moved[ok], (gradient - G)[ok])
+        self.X[taken], self.F[taken], self.G[taken] = new[ok], F[ok], gradient[ok]
+        self._aim(taken)
+        # Relative to F alone: an expected improvement of 1e-12 is climbed like any other.
+        self.active[taken] = (decrease[ok] > 1e-9 * np.abs(F[ok])) & (
+            np.abs(self.direction[taken]).max(1, initial=0.0) > 1e-10
+        )
+        back = rows[~ok]
+        self.step[back] *= _BACKTRACK
+        self.active[back] = self.step[back] * np.abs(self.direction[back]).max(1, initial=0) > 1e-9
+
+    def _remember(self, rows: Rows, s: Array, y: Array) -> None:
+        curvature = (s * y).sum(1)
+        good = curvature > 1e-10 * np.sqrt((s * s).sum(1) * (y * y).sum(1))
+        rows, s, y = rows[good], s[good], y[good]
+        slot = self.count[rows] % _MEMORY
+        self.S[slot, rows], self.Y[slot, rows] = s, y
+        self.rho[slot, rows] = 1.0 / curvature[good]
+        self.count[rows] += 1
+
+    def _aim(self, rows: Rows) -> None:
+        """New directions for `rows`: the two-loop recursion over their free coordinates."""
+        X, G = self.X[rows], self.G[rows]
+        blocked = ((self.lower[rows] >= X) & (G > 0)) | ((self.upper[rows] <= X) & (G < 0))
+        g = np.where(blocked, 0.0, G)
+        q = g.copy()
+        count = self.count[rows]
+        depth = min(_MEMORY, int(count.max(initial=0)))
+        kept = []
+        for j in range(depth):  # newest first
+            slot = (count - 1 - j) % _MEMORY
+            rho = np.where(j < count, self.rho[slot, rows], 0.0)
+            s = np.where(blocked, 0.0, self.S[slot, rows])
+            y = np.where(blocked, 0.0, self.Y[slot, rows])
+            a = rho * (s * q).sum(1)
+            q -= a[:, None] * y
+            kept.append((rho, s, y, a))
+        if kept:
+            rho, s, y, _ = kept[0]
+            norm = (y * y).sum(1)
+            fits = norm > 0
+            scale = np.where(fits, (s * y).sum(1) / np.where(fits, norm, 1.0), 1.0)
+            q *= np.where(scale > 0, scale, 1.0)[:, None]
+        for rho, s, y, a in reversed(kept):
+            b = rho * (y * q).sum(1)
+            q += (a - b)[:, None] * s
+        direction = np.where(blocked, 0.0, -q)
+        uphill = (direction * g).sum(1) >= -1e-12 * np.abs(g).sum(1) * np.abs(direction).sum(1)
+        first = uphill | (count == 0)
+        # Without curvature: a step of a twentieth of the box along the steepest free descent.
+        size = np.abs(g).max(1, initial=0.0)
+        width = (self.upper[rows] - self.lower[rows]).max(1, initial=0.0)
+        # In this order: the reciprocal of a slope below 1e-308 overflows.
+        scaled = -(g / np.where(size > 0, size, 1.0)[:, None]) * (0.05 * width)[:, None]
+        self.direction[rows] = np.where(first[:, None], scaled, direction)
+        self.step[rows] = 1.0

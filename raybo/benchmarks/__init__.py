@@ -1,0 +1,1 @@
+"""Problems, rivals and the tables of the papers."""

@@ -1,0 +1,118 @@
+"""What other tuners need to know of a space: its columns as flat, conditional variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from raybo.errors import MethodError
+from raybo.space.any_space import AnySpace
+from raybo.space.nodes import Column
+from raybo.space.parameters import Float, Int
+
+Values = dict[str, float | int]
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One variable of a flattened space.
+
+    Attributes
+    ----------
+    name : str
+        Path of the column.
+    kind : str
+        "float" and "int" are numbers in [low, high]; a "category" is an index below `size`,
+        and so is a number with a step.
+    parent : (str, int), optional
+        The choice, and the index of its branch, that must be chosen for it to exist.
+    """
+
+    name: str
+    kind: str
+    column: Column
+    low: float = 0.0
+    high: float = 1.0
+    log: bool = False
+    size: int = 0
+    parent: tuple[str, int] | None = None
+
+    def value(self, u: float) -> float | int:
+        """Value at position u of the column."""
+        if self.kind == "category":
+            return self.column.parameter.grid.index(u)  # type: ignore[union-attr]  # has a grid
+        return float(self.column.parameter.decode(u)) if self.kind == "float" else self._int(u)
+
+    def _int(self, u: float) -> int:
+        return int(self.column.parameter.decode(u))
+
+    def position(self, value: float | int) -> float:
+        """Position of a value in the column; numbers are clipped to the bounds."""
+        if self.kind == "category":
+            return self.column.parameter.grid.position(int(value))  # type: ignore[union-attr]
+        number = min(max(value, self.low), self.high)
+        return self.column.parameter.encode(round(number) if self.kind == "int" else float(number))
+
+
+class Flat:
+    """A space as a tuple of dimensions, and the conversion of its configs.
+
+    Constants have no dimension. A choice comes before what hangs on it.
+    """
+
+    def __init__(self, space: AnySpace) -> None:
+        self.space = space
+        self.dimensions = tuple(
+            _dimension(column, space.columns)
+            for column in space.columns
+            if column.parameter.cardinality != 1 or column.kind == "choice"
+        )
+
+    def values(self, config: Mapping[str, Any]) -> Values:
+        """Values by name of the dimensions that exist in a config."""
+        row = self.space.encode(config)
+        active = self.space.active(row[None])[0]
+        return {
+            d.name: d.value(float(row[d.column.index]))
+            for d in self.dimensions
+            if active[d.column.index]
+        }
+
+    def config(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Config with these values; others are ignored when their branch was not chosen."""
+        row = np.full(self.space.dim, 0.5)
+        for d in self.dimensions:
+            if d.name in values:
+                row[d.column.index] = d.position(values[d.name])
+        return self.space.decode(row)
+
+    def key(self, config: Mapping[str, Any]) -> bytes:
+        """Something equal for equal configs only."""
+        return self.space.encode(config).tobytes()
+
+    def need_unconditional(self, tuner: str) -> None:
+        """Raise MethodError where the space has conditional parameters."""
+        for d in self.dimensions:
+            if d.parent is not None:
+                raise MethodError(
+                    f"{tuner} cannot search {d.name!r}, which exists only for some values of "
+                    f"{d.parent[0]!r}; use random, optuna-tpe, hyperopt or smac on such a space"
+                )
+
+
+def _dimension(column: Column, columns: tuple[Column, ...]) -> Dimension:
+    parent = None
+    if column.condition:
+        choice, branch = column.condition[-1]
+        parent = (columns[choice].name, branch)
+    parameter = column.parameter
+    stepped = isinstance(parameter, Float) and parameter.step is not None
+    stepped = stepped or (isinstance(parameter, Int) and parameter.step != 1)
+    if isinstance(parameter, Float | Int) and not stepped:
+        low, high, log = parameter.low, parameter.high, parameter.log
+        return Dimension(column.name, column.kind, column, low, high, log, parent=parent)
+    size = parameter.cardinality or 0
+    return Dimension(column.name, "category", column, size=size, parent=parent)

@@ -1,0 +1,1 @@
+"""Search methods: each a pure function from the data of a study to its next point."""

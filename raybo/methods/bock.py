@@ -1,0 +1,210 @@
+"""BOCK: Bayesian optimisation with cylindrical kernels.
+
+Oh, Gavves, Welling (2018), sections 3 and 4 and the supplement.
+
+Paper            Code              Meaning
+T(x) = (r, a)    cylinder(x)       radius, divided by R = sqrt(d), and direction; eq. 5
+K_r, K_a, P      Cylindrical       radial and angular factors of the kernel, degree; eqs. 6 to 8
+x_center         at_centre         datum that takes the direction of the query; section 3.3
+mu, sigma^2      CylinderGP        posteriors given D, one for each sample; eqs. 2, 3 and 10
+-                logs              samples (s, h) of the log-hyperparameters
+
+Departures. Proposals stay in the user's box: the ball around it is only the scale of the radii.
+Losses are standardised and pending points are told their posterior mean. The datum at the centre
+has no direction of its own, so the marginal likelihood leaves it out. By default there are ten
+chains instead of ten states of one, moved in turns as the data grow; the improvement is over the
+posterior mean of the data; the acquisition is climbed by multi-start L-BFGS. preset="paper" takes
+ten states of one chain at every ask, after a burn-in of 99; the improvement over the best loss;
+Adam from the best 20 of 2^14 Sobol points (the paper says 20,000), the data and jittered copies of
+the best.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from raybo.acquisition.functions import log_ei
+from raybo.acquisition.maximizers.adam import Adam
+from raybo.acquisition.maximizers.base import Acquisition, Maximizer, Region
+from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
+from raybo.acquisition.starts import spread
+from raybo.errors import SpaceError
+from raybo.methods.base import Array, Data, Proposal
+from raybo.methods.model import search_region, untried
+from raybo.methods.options import PRESETS, check_choice, check_count, require_flat
+from raybo.space.any_space import AnySpace
+from raybo.space.design import centre
+from raybo.surrogate.cylinder import CylinderData, CylinderGP, HyperDensity
+from raybo.surrogate.fit import fit
+from raybo.surrogate.gp import NOISE
+from raybo.surrogate.kernels.base import starting_theta
+from raybo.surrogate.kernels.cylindrical import Cylindrical
+from raybo.surrogate.linalg import one_thread
+from raybo.surrogate.outcomes import standardize
+from raybo.surrogate.slice_sampling import slice_sweep
+
+N_SAMPLES = 10  # of the hyperparameters; the authors' code
+BURN_IN = 99  # sweeps of the paper's chain before the first sample; the authors' code
+SPREADING = 10  # sweeps that move ten chains apart from the fit at which they begin
+FULL_TURN = 200  # chains moved at an ask * rows: ten up to 20 rows, one from 200 on
+CHUNK = 150_000  # entries of a covariance that are made at once
+
+
+@dataclass(frozen=True)
+class Bock:
+    """Search by radius and direction from the centre of the space."""
+
+    space: AnySpace
+    preset: str = "default"
+    n_init: int | None = None  # the centre, then uniform points; 2 unless given
+    degree: int = 3  # P, of the angular kernel
+    warp: bool = True  # False: BOCK-W
+    boundary: bool = False  # True: BOCK+B
+    inference: str = "sample"  # or "map": one fit instead of ten samples, faster
+
+    lanes = 1
+
+    def __post_init__(self) -> None:
+        check_choice("preset", self.preset, PRESETS)
+        check_count("n_init", self.n_init)
+        check_count("degree", self.degree)
+        check_choice("warp", self.warp, (True, False))
+        check_choice("boundary", self.boundary, (True, False))
+        check_choice("inference", self.inference, ("sample", "map"))
+        require_flat("bock", self.space)
+        name = next((c.name for c in self.space.columns if c.kind == "categorical"), None)
+        if name is not None:
+            raise SpaceError(
+                f"method 'bock' needs a centre and directions from it, and {name!r} is "
+                "Categorical: its values have no order; use method 'bo'"
+            )
+
+    def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
+        """Maximum of the expected improvement, averaged over the hyperparameters."""
+        n_init = 2 if self.n_init is None else self.n_init
+        if data.needs_design(n_init) or not (data.X != 0.5).any():
+            return Proposal(x=self._design(data, rng))
+        paper = self.preset == "paper"
+        with one_thread():
+            y = torch.as_tensor(standardize(data.loss))
+            kernel = Cylindrical(self.space.dim, self.degree, self.warp)
+            rows = CylinderData.of(kernel, torch.as_tensor(data.X), y)
+            logs, memo = self._hyperparameters(rows, data, rng)
+            gp = CylinderGP.of(rows, rows.theta(logs), boundary=self.boundary)
+            best = y.min().expand(len(logs)) if paper else gp.fitted_min()
+            gp = gp.told_mean(torch.as_tensor(data.pending))
+            f = untried(mean_ei(gp, best), self.space, data)
+            maximize: Maximizer = Adam() if paper else Lbfgsb()
+            x = maximize(f, self._region(data, rng), rng)
+        return Proposal(x=x, memo=memo)
+
+    def _design(self, data: Data, rng: np.random.Generator) -> Array:
+        """The centre, then uniform points (section 4 and the authors' code)."""
+        first = centre(self.space)
+        asked = np.concatenate([data.X, data.pending])
+        return self.space.sample(1, rng)[0] if (asked == first).all(1).any() else first
+
+    def _hyperparameters(
+        self, rows: CylinderData, data: Data, rng: np.random.Generator
+    ) -> tuple[Array, dict[str, Any]]:
+        """Samples (s, h), and those that are new, for the memo."""
+        n = len(data.loss)
+        samples, steps, seen = remembered(data)
+        if seen == n:
+            return samples, {}
+        if self.inference == "map":
+            if seen and n - seen < max(1, seen // 10):
+                return samples, {}
+            samples, moved = fitted(rows, samples), np.zeros(1, dtype=int)
+        elif self.preset == "paper":
+            samples, moved = next_states(rows, samples, rng), np.arange(N_SAMPLES)
+        else:
+            samples, moved = moved_chains(rows, samples, steps, n, rng)
+        chains = {str(i): samples[i].tolist() for i in moved}
+        return samples, {"chains": chains, "step": data.number, "rows": n}
+
+    def _region(self, data: Data, rng: np.random.Generator) -> Region:
+        """The box, and where to start in it."""
+        region = search_region(self.space, data, rng, "cpu")
+        dim = self.space.dim
+        if self.preset == "paper":
+            best = data.X[np.argmin(data.loss)]
+            near = best + 1e-3 * rng.standard_normal((10, dim))
+            starts = np.concatenate([spread(dim, 2**14, rng), data.X, np.clip(near, 0.0, 1.0)])
+        else:
+            # The cube holds next to nothing near its centre; these fill every radius alike.
+            inner = 0.5 + (spread(dim, 256, rng) - 0.5) * rng.random((256, 1))
+            starts = np.concatenate([region.starts, inner])
+        return replace(region, starts=self.space.snap(starts))
+
+
+def mean_ei(gp: CylinderGP, best: Tensor) -> Acquisition:
+    """Logarithm of the expected improvement below `best` (s,), averaged over the samples."""
+    n_samples, n = gp.alpha.shape
+    size = max(1, CHUNK // (n_samples * n))
+
+    def f(X: Tensor) -> Tensor:
+        found = [log_ei(gp.posterior(Z), best[:, None]).logsumexp(0) for Z in torch.split(X, size)]
+        return torch.cat(found) - math.log(n_samples)
+
+    return f
+
+
+def remembered(data: Data) -> tuple[Array, NDArrayInt, int]:
+    """Latest samples in the memos, the trials that noted them, and the rows known then."""
+    memos = (m for m in (*data.memos, *data.pending_memos) if "chains" in m)
+    latest: dict[int, tuple[int, list[float]]] = {}
+    rows = 0
+    for memo in sorted(memos, key=lambda m: int(m["step"])):
+        rows = max(rows, memo["rows"])
+        latest.update({int(i): (memo["step"], logs) for i, logs in memo["chains"].items()})
+    kept = [latest[i] for i in sorted(latest)]
+    return np.array([logs for _, logs in kept]), np.array([step for step, _ in kept]), rows
+
+
+def fitted(rows: CylinderData, samples: Array) -> Array:
+    """The likeliest hyperparameters (1, h), from those of before."""
+    first = {**starting_theta(rows.kernel), NOISE: torch.tensor(1e-2, dtype=torch.float64)}
+    starts = [first]
+    if len(samples):
+        starts = [{name: value[0] for name, value in rows.theta(samples[:1]).items()}]
+    return rows.logs(fit(rows.kernel, rows.X, rows.y, starts))
+
+
+def next_states(rows: CylinderData, samples: Array, rng: np.random.Generator) -> Array:
+    """Ten further states of the paper's chain."""
+    density, bounds = HyperDensity(rows), rows.bounds
+    state = samples[-1:] if len(samples) else fitted(rows, samples)
+    states = []
+    for i in range(N_SAMPLES if len(samples) else BURN_IN + N_SAMPLES):
+        state = slice_sweep(density, state, bounds, rng)
+        if not len(samples) and i < BURN_IN:
+            continue
+        states.append(state[0])
+    return np.array(states)
+
+
+def moved_chains(
+    rows: CylinderData, samples: Array, steps: NDArrayInt, n: int, rng: np.random.Generator
+) -> tuple[Array, NDArrayInt]:
+    """The ten chains with those that rested longest moved by a sweep, and which these are."""
+    density, bounds = HyperDensity(rows), rows.bounds
+    if not len(samples):
+        samples = np.repeat(fitted(rows, samples), N_SAMPLES, axis=0)
+        for _ in range(SPREADING):
+            samples = slice_sweep(density, samples, bounds, rng)
+        return samples, np.arange(N_SAMPLES)
+    count = min(N_SAMPLES, max(1, FULL_TURN // n))
+    moved = np.argsort(steps, kind="stable")[:count]
+    samples = samples.copy()
+    samples[moved] = slice_sweep(density, samples[moved], bounds, rng)
+    return samples, moved
+
+
+NDArrayInt = np.ndarray[tuple[int], np.dtype[np.intp]]

@@ -1,0 +1,172 @@
+"""EGP: Bayesian optimisation whose acquisition is searched by an elastic Gaussian process.
+
+Rana, Li, Gupta, Nguyen, Venkatesh (2017), "High dimensional Bayesian optimization with elastic
+Gaussian process", Algorithm 1; Algorithm 2 is raybo/acquisition/maximizers/elastic.py.
+
+Paper       Code                  Meaning
+l_tau       target_lengthscale    length-scale of the model, the same for every column
+l_max       largest_stretch       sqrt(d), the longest length-scale of the search
+a(x | l)    acquisition_family    expected improvement under another length-scale
+T_opt       N_STARTS              effort per proposal, counted in starts
+
+Departures. The paper gives each proposal a time, T_opt = 0.1 d seconds; here it is a number of
+starts, so that a run can be repeated. By default l_tau, the noise and the mean are fitted rather
+than fixed at 0.1, 0 and 0, the kernel is Matern-5/2, the acquisition the logarithm of the expected
+improvement, and half of the starts are the best of many points spread over the cube and around the
+best so far; pending points; integers and categories are searched on their own grid.
+`preset="paper"` is the paper's: squared exponential, l_tau = 0.1, no noise, expected improvement,
+d + 1 random points to begin with, random starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from raybo.acquisition.maximizers.base import Maximizer, Region
+from raybo.acquisition.maximizers.direct import Direct
+from raybo.acquisition.maximizers.elastic import Elastic, is_length, largest_stretch
+from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
+from raybo.errors import MethodError
+from raybo.methods.base import Array, Data, Proposal
+from raybo.methods.model import (
+    acquisition_family,
+    acquisition_of,
+    fitted_gp,
+    mixed_kernel,
+    search_region,
+    untried,
+)
+from raybo.methods.options import PRESETS, check_choice, check_count, require_flat
+from raybo.space.any_space import AnySpace
+from raybo.space.design import random, sobol_point
+from raybo.surrogate.gp import GP, MEAN, NOISE
+from raybo.surrogate.kernels.base import Hyper, Kernel, Theta, starting_theta
+from raybo.surrogate.kernels.stationary import LENGTHSCALE_BOUNDS
+from raybo.surrogate.linalg import one_thread
+from raybo.surrogate.outcomes import standardize
+
+ACQUISITIONS = ("log_ei", "ei", "ucb")
+MAXIMIZERS = ("elastic", "multistart", "direct")  # the last two are the paper's rivals
+N_STARTS = 6
+PAPER_LENGTHSCALE = 0.1  # section 4
+PAPER_NOISE = 1e-6  # the paper has none; Cholesky factors of long length-scales want some
+PAPER_HALVINGS = 12  # of a rung, 0.03 at l = 0.1: about delta l_min = 1e-5, section 4
+
+
+@dataclass(frozen=True)
+class Egp:
+    """Gaussian process with one length-scale; its acquisition searched elastically."""
+
+    space: AnySpace
+    preset: str = "default"
+    n_init: int | None = None  # points of the initial design
+    target_lengthscale: float | None = None  # of the unit cube; fitted unless given
+    acquisition: str | None = None  # one of ACQUISITIONS
+    maximizer: str = "elastic"  # one of MAXIMIZERS
+    device: str = "cpu"
+
+    lanes = 1
+
+    def __post_init__(self) -> None:
+        check_choice("preset", self.preset, PRESETS)
+        check_choice("acquisition", self.acquisition, (None, *ACQUISITIONS))
+        check_choice("maximizer", self.maximizer, MAXIMIZERS)
+        check_count("n_init", self.n_init)
+        _check_lengthscale(self.target_lengthscale)
+        require_flat("egp", self.space)
+
+    def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
+        """Maximum of the acquisition under the model of the data (Algorithm 1, line 2)."""
+        dim, paper = self.space.dim, self.preset == "paper"
+        if data.needs_design(self.n_init or (dim + 1 if paper else min(10, dim + 2))):
+            return Proposal(x=self._design(data))
+        with one_thread():
+            gp, memo = self.model(data)
+            n, best = len(data.loss), gp.fitted().min()
+            gp = gp.condition_on_mean(torch.as_tensor(data.pending, device=self.device))
+            name = self.acquisition or ("ei" if paper else "log_ei")
+            f = untried(acquisition_of(gp, name, best, n), self.space, data)
+            x = self._maximizer(gp, name, data)(f, self._region(data, rng), rng)
+        return Proposal(x=x, memo=memo)
+
+    def _design(self, data: Data) -> Array:
+        if self.preset == "paper":
+            row: Array = random(self.space, 1, data.seed, data.number)[0]
+            return row
+        return sobol_point(self.space, data.number, data.seed)
+
+    def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
+        """The process of the told rows (Algorithm 1, line 5), and what to remember of it."""
+        if self.preset == "paper":
+            return self._paper_model(data), {}
+        kernel = mixed_kernel(self.space, "matern52", ard=False)
+        if self.target_lengthscale is not None:
+            kernel = Pinned(kernel, self.target_lengthscale)
+        return fitted_gp(kernel, data, self.device)
+
+    def _paper_model(self, data: Data) -> GP:
+        kernel = Pinned(
+            mixed_kernel(self.space, "se", ard=False), self.target_lengthscale or PAPER_LENGTHSCALE
+        )
+        X = torch.as_tensor(data.X, device=self.device)
+        y = torch.as_tensor(standardize(data.loss), device=self.device)
+        theta = {**starting_theta(kernel, X.device), NOISE: y.new_tensor(PAPER_NOISE)}
+        return GP.of(kernel, {**theta, MEAN: y.new_zeros(())}, X, y)
+
+    def _maximizer(self, gp: GP, acquisition: str, data: Data) -> Maximizer:
+        if self.maximizer == "direct":
+            return Direct()
+        paper = self.preset == "paper"
+        # With many points in flight, proposals are wanted fast and each matters less.
+        n_starts = max(1, N_STARTS // (1 + len(data.pending_memos) // 8))
+        if self.maximizer == "multistart":
+            return Lbfgsb(n_starts)
+        family = acquisition_family(gp, acquisition, len(data.loss))
+        search = Elastic(family, largest_stretch(gp), n_starts)
+        return replace(search, n_screened=0, halvings=PAPER_HALVINGS) if paper else search
+
+    def _region(self, data: Data, rng: np.random.Generator) -> Region:
+        region = search_region(self.space, data, rng, self.device)
+        if self.preset == "paper":  # Algorithm 2 begins at random points
+            return replace(region, starts=self.space.sample(N_STARTS, rng))
+        return region
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """A kernel whose length-scale is given, not fitted."""
+
+    kernel: Kernel
+    lengthscale: float
+
+    @property
+    def hypers(self) -> tuple[Hyper, ...]:
+        """Those of the kernel, with no room for the length-scale."""
+        at = self.lengthscale
+        return tuple(
+            replace(h, lower=at, upper=at, start=at, prior=None) if is_length(h.name) else h
+            for h in self.kernel.hypers
+        )
+
+    def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
+        """Covariances (n, m)."""
+        return self.kernel(X, Z, theta)
+
+    def diag(self, X: Tensor, theta: Theta) -> Tensor:
+        """Variances (n,)."""
+        return self.kernel.diag(X, theta)
+
+
+def _check_lengthscale(value: Any) -> None:
+    low, high = LENGTHSCALE_BOUNDS
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is not None and not (number and low <= value <= high):
+        raise MethodError(
+            f"target_lengthscale must be a number of the unit cube from {low} to {high:g}, "
+            f"got {value!r}; 0.1 is the paper's, leave it out to have it fitted"
+        )

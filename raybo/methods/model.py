@@ -1,0 +1,129 @@
+"""What methods with a Gaussian process share: its fit from the data, and where to search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from raybo.acquisition.functions import ei, log_ei, ucb
+from raybo.acquisition.maximizers.base import Acquisition, Region
+from raybo.acquisition.maximizers.elastic import Family, stretch
+from raybo.acquisition.starts import around, spread
+from raybo.methods.base import Array, Data
+from raybo.space.any_space import AnySpace
+from raybo.surrogate.fit import NOISE_HYPER, fit
+from raybo.surrogate.gp import GP
+from raybo.surrogate.kernels.base import Kernel, OnColumns, Product, Theta, starting_theta
+from raybo.surrogate.kernels.hamming import Hamming
+from raybo.surrogate.kernels.stationary import SE, Matern52
+from raybo.surrogate.outcomes import standardize
+
+GRID_LIMIT = 64  # values of a column searched one by one; a longer range is searched as continuous
+
+
+def mixed_kernel(space: AnySpace, shape: str, *, ard: bool = True) -> Kernel:
+    """Kernel over all columns: by distance where values have an order, else by equality."""
+    unordered = unordered_columns(space)
+    ordered = tuple(i for i in range(space.dim) if i not in unordered)
+    stationary = Matern52 if shape == "matern52" else SE
+    if not unordered:
+        return stationary(space.dim, ard=ard)
+    by_equality = OnColumns(Hamming(len(unordered)), unordered)
+    if not ordered:
+        return by_equality
+    return Product((OnColumns(stationary(len(ordered), ard=ard), ordered), by_equality))
+
+
+def unordered_columns(space: AnySpace) -> tuple[int, ...]:
+    """Columns whose values have no order."""
+    return tuple(i for i, c in enumerate(space.columns) if c.kind in ("categorical", "choice"))
+
+
+def fitted_gp(kernel: Kernel, data: Data, device: str) -> tuple[GP, dict[str, Any]]:
+    """The Gaussian process of the told rows, and what to remember of it.
+
+    Hyperparameters are fitted again when the data have grown by a tenth since the last fit, which
+    is found in the memos; in between the model costs one Cholesky factor.
+    """
+    X = torch.as_tensor(data.X, device=device)
+    y = torch.as_tensor(standardize(data.loss), device=device)
+    last = max(
+        (m for m in (*data.memos, *data.pending_memos) if "theta" in m),
+        key=lambda m: m["fitted"],
+        default=None,
+    )
+    start = {
+        **starting_theta(kernel),
+        "noise": torch.tensor(NOISE_HYPER.start, dtype=torch.float64),
+    }
+    n = len(y)
+    if last is not None and n - last["fitted"] < max(1, last["fitted"] // 10):
+        theta = theta_from_json(last["theta"], device)
+        return GP.of(kernel, theta, X, y), {}
+    starts = [start] if last is None else [theta_from_json(last["theta"], device)]
+    theta = fit(kernel, X, y, starts)
+    return GP.of(kernel, theta, X, y), {"theta": theta_to_json(theta), "fitted": n}
+
+
+def theta_to_json(theta: Theta) -> dict[str, Any]:
+    """Hyperparameters as JSON."""
+    return {name: value.tolist() for name, value in theta.items()}
+
+
+def theta_from_json(item: Mapping[str, Any], device: str = "cpu") -> dict[str, Tensor]:
+    """Hyperparameters written by `theta_to_json`."""
+    return {k: torch.tensor(v, dtype=torch.float64, device=device) for k, v in item.items()}
+
+
+def acquisition_of(gp: GP, name: str, best: Tensor, n: int) -> Acquisition:
+    """The acquisition called `name` of a model of n told rows."""
+    if name == "log_ei":
+        return lambda X: log_ei(gp.posterior(X), best)
+    if name == "ei":
+        return lambda X: ei(gp.posterior(X), best)
+    beta = 0.2 * gp.X.shape[1] * np.log(2.0 * n)  # Kandasamy et al. 2015
+    return lambda X: ucb(gp.posterior(X), beta)
+
+
+def acquisition_family(gp: GP, name: str, n: int) -> Family:
+    """The acquisition of n told rows, and any pending ones after them, for an elastic search."""
+
+    def at(multiple: float) -> Acquisition:
+        wide = stretch(gp, multiple)
+        return acquisition_of(wide, name, wide.fitted()[:n].min(), n)
+
+    return at
+
+
+def untried(f: Acquisition, space: AnySpace, data: Data) -> Acquisition:
+    """`f` with points of a finite space that were tried before ruled out."""
+    if space.cardinality is None:
+        return f
+    tried = {row.tobytes() for row in (*data.X, *data.pending)}
+
+    def fresh(X: Tensor) -> Tensor:
+        known = [row.tobytes() in tried for row in X.detach().cpu().numpy()]
+        return torch.where(torch.tensor(known, device=X.device), -torch.inf, f(X))
+
+    return fresh
+
+
+def search_region(space: AnySpace, data: Data, rng: np.random.Generator, device: str) -> Region:
+    """The cube with its grids, and starts: spread over it, and around the best points so far."""
+    unordered = unordered_columns(space)
+    best = data.X[np.argsort(data.loss, kind="stable")[:3]]
+    starts = np.concatenate([spread(space.dim, 256, rng), around(best, 256, rng, unordered)])
+    grids = {i: g for i in range(space.dim) if (g := grid_of(space, i)) is not None}
+    return Region(
+        np.zeros(space.dim), np.ones(space.dim), space.snap(starts), grids, space.snap, device
+    )
+
+
+def grid_of(space: AnySpace, column: int) -> Array | None:
+    """Positions of a discrete column's values, or None for one searched as continuous."""
+    unordered = space.columns[column].kind in ("categorical", "choice")
+    return space.grid(column, 10**6 if unordered else GRID_LIMIT)

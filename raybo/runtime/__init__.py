@@ -1,0 +1,1 @@
+"""Asynchronous evaluation on a Ray cluster."""

@@ -1,0 +1,96 @@
+"""The cluster: joining or starting it, and what room it has."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import ray
+from ray import exceptions
+
+from raybo.errors import StudyError
+from raybo.runtime.plan import Resources
+
+_NAMES = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
+WAIT_VARIABLE = "RAYBO_WAIT_FOR_NODES"
+
+
+def connect() -> None:
+    """Join the cluster of this machine, or start a local one that lasts as long as the process.
+
+    RAY_ADDRESS names a cluster; without it Ray joins one that runs on this machine, and starts
+    one if there is none.
+    """
+    if ray.is_initialized():
+        return
+    try:
+        ray.init(logging_level=logging.WARNING)
+    except (ConnectionError, RuntimeError, ValueError, exceptions.RayError) as error:
+        address = os.environ.get("RAY_ADDRESS")
+        where = (
+            f"the cluster at RAY_ADDRESS={address}" if address else "a local or running cluster"
+        )
+        raise StudyError(
+            f"cannot connect to {where}: {error}; check that it runs (ray status), that Ray and "
+            "Python have the same versions there, and that RAY_AUTH_MODE and its token are the "
+            "same; or unset RAY_ADDRESS and call ray.init(address='local') first"
+        ) from error
+
+
+def driver_node() -> str:
+    """Id of the node of this process."""
+    return str(ray.get_runtime_context().get_node_id())
+
+
+def default_workers(resources: Resources) -> int:
+    """Evaluations that the free resources of the cluster allow at once, at least one."""
+    need = {"CPU": 1.0} if callable(resources) else needs(resources)
+    need = need or {"CPU": 1.0}  # asks for nothing: one per CPU
+    free: dict[str, float] = ray.available_resources()  # type: ignore[no-untyped-call]
+    together = min(free.get(name, 0.0) / amount for name, amount in need.items())
+    apart = sum(_fits(node, need) for node in _nodes())
+    return max(1, min(math.floor(together + 1e-9), apart))
+
+
+def check_resources(resources: Resources) -> None:
+    """Raise when no node could ever run an evaluation, which Ray would wait for in silence."""
+    if callable(resources):
+        return
+    need, nodes = needs(resources), _nodes()
+    if any(_fits(node, need) for node in nodes) or os.environ.get(WAIT_VARIABLE):
+        return
+    wanted = ", ".join(f"{name}={amount:g}" for name, amount in need.items())
+    have = "; ".join(_describe(node, need) for node in nodes) or "no nodes"
+    raise StudyError(
+        f"no node has {wanted} for one evaluation; the cluster has: {have}; lower resources=, add "
+        f"a node, or set {WAIT_VARIABLE}=1 if the cluster starts such nodes on demand"
+    )
+
+
+def needs(resources: Mapping[str, Any]) -> dict[str, float]:
+    """What one evaluation takes of a node, by Ray's names."""
+    named = {_NAMES[k]: float(v) for k, v in resources.items() if k in _NAMES and v}
+    custom = resources.get("resources") or {}
+    if "num_cpus" not in resources:
+        named["CPU"] = 1.0  # Ray's default for a task
+    return {**named, **{str(k): float(v) for k, v in custom.items() if v}}
+
+
+def _nodes() -> list[dict[str, float]]:
+    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    return [node["Resources"] for node in nodes if node["Alive"]]
+
+
+def _fits(node: Mapping[str, float], need: Mapping[str, float]) -> int:
+    """How many evaluations fit on an empty node."""
+    if not need:
+        return 1
+    return min(math.floor(node.get(name, 0.0) / amount + 1e-9) for name, amount in need.items())
+
+
+def _describe(node: Mapping[str, float], need: Mapping[str, float]) -> str:
+    shown = {name: node.get(name, 0.0) for name in dict.fromkeys(["CPU", "GPU", *need])}
+    return "a node with " + ", ".join(f"{name}={amount:g}" for name, amount in shown.items())

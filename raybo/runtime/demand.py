@@ -1,0 +1,52 @@
+"""How many proposals to have ready: enough that no worker waits, few enough that all are fresh."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+# A worker may wait for a fresh proposal when that costs at most this share of its time: with
+# one worker and hour-long evaluations every proposal knows all results, as in a sequential run.
+FRESH_SHARE = 0.01
+
+_CALL_SECONDS = 0.1  # a call to a proposer should not keep what it found for longer than this
+
+
+def buffer_size(
+    finishes: Sequence[float], idle: int, seconds_per_proposal: float, fresh: bool
+) -> int:
+    """Proposals to have ready, or in the making, now.
+
+    Parameters
+    ----------
+    finishes
+        Seconds from now at which the running trials are expected to finish.
+    idle
+        Workers that wait for a trial.
+    seconds_per_proposal
+        Time that one proposal takes, all lanes working.
+    fresh
+        Whether proposals are so cheap that each can wait for the result before it.
+
+    Notes
+    -----
+    By time t proposals are wanted for all finishes up to t, and t / seconds_per_proposal can be
+    made by then; the largest gap over t has to be ready now. One more covers a surprise.
+    """
+    if fresh:
+        return idle
+    tau = max(seconds_per_proposal, 1e-6)
+    ahead = [i - max(t, 0.0) / tau for i, t in enumerate(sorted(finishes), start=idle + 1)]
+    return math.ceil(max([idle, *ahead])) + 1
+
+
+def is_fresh(seconds_per_proposal: float, workers: int, duration: float) -> bool:
+    """Whether proposing after each result costs the workers at most FRESH_SHARE of their time."""
+    return seconds_per_proposal * workers <= FRESH_SHARE * duration
+
+
+def call_size(seconds_per_proposal: float | None) -> int:
+    """Proposals to ask for in one call."""
+    if seconds_per_proposal is None:
+        return 4  # nothing is known yet: a few, so that the first are soon there
+    return max(1, int(_CALL_SECONDS / max(seconds_per_proposal, 1e-6)))

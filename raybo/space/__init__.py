@@ -1,0 +1,1 @@
+"""Search spaces: parameters, their encoding in the unit cube, conditional structure, designs."""

@@ -1,0 +1,183 @@
+"""Definitions: a space as JSON (or YAML), read back, and compared.
+
+A definition mirrors the space. An entry whose `type` is a string is a parameter, any other
+mapping is a group of them; a box stands alone at the top:
+
+    lr: {type: float, low: 1e-5, high: 0.1, log: true}
+    width: {type: int, low: 16, high: 512, log: true, step: 8}
+    act: {type: categorical, values: [relu, gelu]}
+    compress: {type: choice, branches: {svd: {rank: {type: int, low: 1, high: 9}}, none: {}}}
+    optimizer: {momentum: {type: float, low: 0, high: 1, step: 0.1}}
+
+    {type: box, dim: 1000000000, low: -1, high: 1}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from raybo.errors import SpaceError
+from raybo.space.any_space import AnySpace
+from raybo.space.box import Box
+from raybo.space.checks import listed
+from raybo.space.parameters import Categorical, Choice, Float, Int, Parameter
+from raybo.space.space import Space
+
+# Type: required keys, optional keys with their defaults.
+_FIELDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "float": (("low", "high"), {"log": False, "step": None}),
+    "int": (("low", "high"), {"log": False, "step": 1}),
+    "categorical": (("values",), {}),
+    "choice": (("branches",), {}),
+    "box": (("dim",), {"low": -1.0, "high": 1.0}),
+}
+_NUMBERS = ("low", "high", "step", "dim")
+
+
+def space_from_definition(definition: Any) -> AnySpace:
+    """Return the space that a `definition()`, or the same read from YAML, describes.
+
+    Numbers may be strings: YAML 1.1 reads 1e-5 as one.
+
+    Raises
+    ------
+    SpaceError
+        With the path of an entry that is of no known type, lacks a key, has an unknown one or
+        makes no sense as a parameter.
+    """
+    if not isinstance(definition, Mapping):
+        raise SpaceError(f"a definition is a mapping of parameters, got {definition!r}")
+    if not _is_parameter(definition):
+        return Space(_read_group(definition, ()))
+    if definition["type"] != "box":
+        raise SpaceError(f"only a box has its type at the top, got {definition!r}; name it")
+    return Box(**_fields(definition, ("x",)))
+
+
+def difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
+    """Sentences that say how definition b differs from definition a; none if they agree."""
+    old, new = _flat(a), _flat(b)
+    changes = [f"{name!r}: only in the old space" for name in old if name not in new]
+    changes += [f"{name!r}: only in the new space" for name in new if name not in old]
+    for name in old:
+        if name in new:
+            changes += [f"{name!r}: {change}" for change in _changes(old[name], new[name])]
+    if not changes and list(old) != list(new):
+        changes = [f"the parameters are in another order: {listed(new)}, were {listed(old)}"]
+    return changes
+
+
+def _is_parameter(entry: Mapping[str, Any]) -> bool:
+    # A group may hold a parameter named "type", but then its value is a mapping.
+    return isinstance(entry.get("type"), str)
+
+
+def _read_group(definition: Any, path: tuple[str, ...]) -> dict[str, Any]:
+    parameters: dict[str, Any] = {}
+    for name, entry in definition.items():
+        where = (*path, str(name))
+        if not isinstance(entry, Mapping):
+            raise SpaceError(f"{_at(where)}: expected a mapping with a 'type', got {entry!r}")
+        group = not _is_parameter(entry) and all(isinstance(v, Mapping) for v in entry.values())
+        parameters[name] = (_read_group if group else _read_parameter)(entry, where)
+    return parameters
+
+
+def _read_parameter(entry: Mapping[str, Any], path: tuple[str, ...]) -> Parameter:
+    fields = _fields(entry, path)
+    match entry["type"]:
+        case "float":
+            return Float(**fields)
+        case "int":
+            return Int(**fields)
+        case "categorical":
+            return Categorical(_rebuilt(fields["values"], path))
+        case "choice":
+            return Choice(_read_branches(fields["branches"], path))
+        case _:
+            raise SpaceError(f"{_at(path)}: a box stands alone, as the whole definition")
+
+
+def _read_branches(branches: Any, path: tuple[str, ...]) -> Any:
+    if not isinstance(branches, Mapping):
+        return branches
+    read_branches: dict[str, Any] = {}
+    for name, branch in branches.items():
+        # In YAML a branch without parameters may be left empty, which reads as None.
+        inside = {} if branch is None else branch
+        group = isinstance(inside, Mapping)
+        read_branches[name] = _read_group(inside, (*path, str(name))) if group else inside
+    return read_branches
+
+
+def _fields(entry: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+    """Return the checked keys of an entry, but not their values."""
+    kind = entry.get("type")
+    if not isinstance(kind, str) or kind not in _FIELDS:
+        raise SpaceError(f"{_at(path)}: type must be one of {listed(_FIELDS)}, got {kind!r}")
+    required, optional = _FIELDS[kind]
+    for key in entry:
+        if key not in ("type", *required, *optional):
+            known = listed([*required, *optional])
+            raise SpaceError(f"{_at(path)}: unknown key {key!r} for type {kind!r}; known: {known}")
+    for key in required:
+        if key not in entry:
+            raise SpaceError(f"{_at(path)}: type {kind!r} needs the key {key!r}; add it")
+    return {key: _number(v) if key in _NUMBERS else v for key, v in entry.items() if key != "type"}
+
+
+def _number(value: Any) -> Any:
+    """Return the number a string spells; anything else unchanged."""
+    for number in (int, float):
+        if isinstance(value, str):
+            try:
+                return number(value)
+            except ValueError:
+                continue
+    return value
+
+
+def _rebuilt(values: Any, path: tuple[str, ...]) -> Any:
+    for value in values if isinstance(values, list) else ():
+        if isinstance(value, Mapping) and "$object" in value:
+            raise SpaceError(
+                f"{_at(path)}: the value {value['$object']} cannot be rebuilt from a definition; "
+                "pass the space itself"
+            )
+    return values
+
+
+def _flat(definition: Mapping[str, Any], path: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
+    """Path to the fields of each parameter; a choice keeps the names of its branches."""
+    if not path and _is_parameter(definition):
+        return {"x": _with_defaults(definition)}
+    flat: dict[str, dict[str, Any]] = {}
+    for name, entry in definition.items():
+        where = (*path, name)
+        if not _is_parameter(entry):
+            flat.update(_flat(entry, where))
+            continue
+        flat["/".join(where)] = fields = _with_defaults(entry)
+        if "branches" in fields:
+            fields["branches"] = list(entry["branches"])
+            for branch, inside in entry["branches"].items():
+                flat.update(_flat(inside, (*where, branch)))
+    return flat
+
+
+def _with_defaults(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {**entry, **_FIELDS[entry["type"]][1], **entry}
+
+
+def _changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    if old["type"] != new["type"]:
+        return [f"type {old['type']} -> {new['type']}"]
+    # As text: in JSON, unlike in python, 1, 1.0 and true differ.
+    texts = [(key, json.dumps(old[key]), json.dumps(new[key])) for key in old]
+    return [f"{key} {before} -> {after}" for key, before, after in texts if before != after]
+
+
+def _at(path: tuple[str, ...]) -> str:
+    return repr("/".join(path))

@@ -1,0 +1,226 @@
+"""Space: a dict of parameters, and the conversion of its configs to rows of the unit cube."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from raybo.errors import SpaceError
+from raybo.space.descriptions import copy_tree, describe, is_scalar
+from raybo.space.grids import Array
+from raybo.space.nodes import Column, Config, build
+from raybo.space.parameters import Categorical
+
+
+class Space:
+    """An immutable search space.
+
+    Parameters
+    ----------
+    parameters : dict
+        Name to Float, Int, Categorical or Choice, or to a nested dict of them; configs nest alike.
+
+    Raises
+    ------
+    SpaceError
+        With the path of the first parameter that makes no sense.
+
+    Examples
+    --------
+    >>> from raybo.space.parameters import Choice, Float, Int
+    >>> space = Space({
+    ...     "lr": Float(1e-5, 1e-1, log=True),
+    ...     "compress": Choice({"svd": {"rank": Int(10, 500)}, "none": {}}),
+    ... })
+    >>> space.decode([1.0, 0.25, 0.0])
+    {'lr': 0.1, 'compress': {'svd': {'rank': 10}}}
+    """
+
+    dense = True
+
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        if not isinstance(parameters, Mapping):
+            raise SpaceError(f"a space is a dict of parameters, got {parameters!r}")
+        if not parameters:
+            raise SpaceError("the space is empty; give it at least one parameter")
+        columns: list[Column] = []
+        self._parameters = copy_tree(parameters)
+        self._root = build(self._parameters, columns)
+        self._columns = tuple(columns)
+        _check_distinct(columns)
+        self._snapped = [c for c in columns if c.parameter.grid is not None]
+        self._branches = _branch_columns(self._columns)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The coordinates of the unit cube, a choice before the parameters of its branches."""
+        return self._columns
+
+    @property
+    def dim(self) -> int:
+        """Number of columns."""
+        return len(self._columns)
+
+    @property
+    def cardinality(self) -> int | None:
+        """Number of distinct configs; None when infinite."""
+        return self._root.count
+
+    def encode(self, config: Config) -> Array:
+        """Row of a config.
+
+        Parameters
+        ----------
+        config : dict
+            A full config: every active parameter and nothing else.
+
+        Returns
+        -------
+        ndarray, shape (d,)
+            In [0, 1]; 1/2 in the inactive columns.
+
+        Raises
+        ------
+        SpaceError
+            With the path of a key that is missing or unknown, or of a value out of range.
+        """
+        row = np.full(self.dim, 0.5)
+
+        def place(column: Column, value: Any) -> None:
+            row[column.index] = column.parameter.encode(value)
+
+        self._root.convert(config, place)
+        return row
+
+    def decode(self, u: Any) -> dict[str, Any]:
+        """Config of a row, shape (d,): plain python values, defined for every row.
+
+        Entries outside [0, 1] are clipped, NaN reads as 1/2.
+        """
+        row = np.asarray(u, dtype=np.float64)
+        if row.shape != (self.dim,):
+            raise SpaceError(f"expected a row of {self.dim} columns, got shape {row.shape}")
+        return self._root.decode([min(max(x, 0.0), 1.0) if x == x else 0.5 for x in row.tolist()])
+
+    def snap(self, U: Array) -> Array:
+        """Rows (n, d) moved to the points they decode to; inactive columns become 1/2."""
+        S = self._inside(U)
+        for column in self._snapped:
+            S[:, column.index] = column.snap(S[:, column.index])
+        if self._branches:
+            S[~self._active(S)] = 0.5
+        return S
+
+    def active(self, U: Array) -> NDArray[np.bool_]:
+        """Which columns matter in which row of U (n, d)."""
+        return self._active(self._inside(U))
+
+    def sample(self, n: int, rng: Generator) -> Array:
+        """Rows (n, d) drawn uniformly from the cube, snapped."""
+        return self.snap(rng.random((n, self.dim)))
+
+    def draw(self, rng: Generator) -> dict[str, Any]:
+        """One random config."""
+        return self.decode(rng.random(self.dim))
+
+    def points(self) -> Iterator[dict[str, Any]]:
+        """All configs of a finite space, lazily; the first parameter changes fastest."""
+        if self.cardinality is None:
+            name = next(c.name for c in self.columns if c.parameter.grid is None)
+            raise SpaceError(
+                f"{name!r} is continuous: the configs cannot be listed; give it a step"
+            )
+        return map(self._root.point, range(self.cardinality))
+
+    def grid(self, column: int, limit: int = 1000) -> Array | None:
+        """Positions of a column's values, ascending; None if continuous or more than `limit`."""
+        grid = self.columns[column].parameter.grid
+        return None if grid is None or grid.size > limit else grid.positions()
+
+    def to_json(self, config: Config) -> dict[str, Any]:
+        """Checked config as JSON; a categorical value JSON cannot hold is {"$index": i}."""
+        return self._root.convert(config, _to_json)
+
+    def from_json(self, obj: Any) -> dict[str, Any]:
+        """Config of what `to_json` returned, checked."""
+        return self._root.convert(obj, _from_json)
+
+    def definition(self) -> dict[str, Any]:
+        """JSON description, in the format that `space_from_definition` and YAML files use."""
+        return describe(self._parameters)
+
+    def __eq__(self, other: object) -> bool:
+        # As text: in JSON, unlike in python, 1, 1.0 and true differ, and so does the order.
+        return isinstance(other, Space) and self._text() == other._text()
+
+    def __hash__(self) -> int:
+        return hash(self._text())
+
+    def __repr__(self) -> str:
+        return f"Space({self._parameters!r})"
+
+    def _text(self) -> str:
+        return json.dumps(self.definition())
+
+    def _inside(self, U: Any) -> Array:
+        """Rows clipped to the cube, NaN as 1/2."""
+        U = np.asarray(U, dtype=np.float64)
+        if U.ndim != 2 or U.shape[1] != self.dim:
+            raise SpaceError(f"expected rows of {self.dim} columns, got shape {U.shape}")
+        inside: Array = np.clip(U, 0.0, 1.0)
+        inside[np.isnan(inside)] = 0.5
+        return inside
+
+    def _active(self, U: Array) -> NDArray[np.bool_]:
+        active = np.ones(U.shape, dtype=np.bool_)
+        for choice, groups in self._branches:
+            chosen = choice.indices(U[:, choice.index])
+            for branch, inside in groups:
+                active[:, inside] = (active[:, choice.index] & (chosen == branch))[:, None]
+        return active
+
+
+def _check_distinct(columns: list[Column]) -> None:
+    seen: set[str] = set()
+    for column in columns:
+        if column.name in seen:
+            raise SpaceError(f"{column.name!r}: two parameters have this path; rename one")
+        seen.add(column.name)
+
+
+def _branch_columns(
+    columns: tuple[Column, ...],
+) -> list[tuple[Column, list[tuple[int, list[int]]]]]:
+    """Each choice, outer ones first, with (branch, columns directly in it)."""
+    inside: dict[tuple[int, int], list[int]] = {}
+    for column in columns:
+        if column.condition:
+            inside.setdefault(column.condition[-1], []).append(column.index)
+    choices = [column for column in columns if column.kind == "choice"]
+    return [
+        (choice, [(branch, own) for (c, branch), own in inside.items() if c == choice.index])
+        for choice in choices
+    ]
+
+
+def _to_json(column: Column, value: Any) -> Any:
+    parameter = column.parameter
+    if isinstance(parameter, Categorical) and not is_scalar(value):
+        return {"$index": parameter.rank(value)}
+    return parameter.plain(value)
+
+
+def _from_json(column: Column, value: Any) -> Any:
+    parameter = column.parameter
+    if isinstance(parameter, Categorical) and isinstance(value, Mapping):
+        k = value.get("$index")
+        if set(value) != {"$index"} or type(k) is not int or not 0 <= k < parameter.cardinality:
+            last = parameter.cardinality - 1
+            raise SpaceError(f"expected {{'$index': 0..{last}}}, got {value!r}")
+        return parameter.value(k)
+    return parameter.plain(value)

@@ -1,0 +1,1 @@
+"""Ask/tell state machine, its trials and the journal."""

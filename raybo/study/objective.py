@@ -1,0 +1,77 @@
+"""From what an objective returns to a loss: the only place where a sign changes."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from raybo.errors import ObjectiveError, StudyError
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What is optimised: the entry `metric` of the result, to its `mode` ("min" or "max")."""
+
+    mode: str = "min"
+    metric: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("min", "max"):
+            raise StudyError(f"mode must be 'min' or 'max', got {self.mode!r}")
+
+    def loss(self, value: float) -> float:
+        """Loss of a value: smaller is better."""
+        return value if self.mode == "min" else -value
+
+    def better(self, a: float, b: float) -> bool:
+        """Whether value `a` is better than value `b`."""
+        return self.loss(a) < self.loss(b)
+
+    def parse(self, result: Any) -> tuple[float, dict[str, Any]]:
+        """Value and extra entries of what an objective returned.
+
+        Raises
+        ------
+        ObjectiveError
+            When there is no finite number in it; the message is the reason of the failure.
+        """
+        if not isinstance(result, Mapping):
+            return finite_number(result, "the objective returned"), {}
+        metric = self.metric
+        if metric is None:
+            if len(result) != 1:
+                raise ObjectiveError(
+                    f"the objective returned the entries {sorted(map(str, result))}; "
+                    "name the one to optimise with metric="
+                )
+            metric = next(iter(result))
+        if metric not in result:
+            raise ObjectiveError(
+                f"the objective returned the entries {sorted(map(str, result))}, "
+                f"none of them is the metric {metric!r}"
+            )
+        extra = {str(k): v for k, v in result.items() if k != metric}
+        return finite_number(result[metric], f"the metric {metric!r} is"), extra
+
+
+def finite_number(value: Any, what: str) -> float:
+    """`value` as a finite float; zero-dimensional arrays and tensors count as numbers."""
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ObjectiveError(f"{what} {_short(value)} ({type(value).__name__}), not a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ObjectiveError(f"{what} an integer too large for a float") from None
+    if not math.isfinite(number):
+        raise ObjectiveError(f"{what} {number}, not a finite number")
+    return number
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."  # one line of a table

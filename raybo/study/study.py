@@ -1,0 +1,168 @@
+"""Study: the only ask/tell state machine."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from raybo.errors import ObjectiveError, SpaceExhausted, StudyError, SurrogateError
+from raybo.methods.base import Array, Data, Method, Proposal
+from raybo.space.any_space import AnySpace
+from raybo.study.objective import Objective, finite_number
+from raybo.study.trial import State, Trial
+
+logger = logging.getLogger(__name__)
+
+_FRESH_DRAWS = 200  # random points tried in place of a duplicate before the space is enumerated
+
+
+class Study:
+    """Trials of one search, and the method that proposes the next.
+
+    Any number of trials may be pending and they are told in any order. What is proposed depends
+    only on the seed, the number of the trial and the trials known so far, so that a study
+    rebuilt from its trials proposes the same points again.
+    """
+
+    def __init__(
+        self, space: AnySpace, method: Method, objective: Objective | None = None, seed: int = 0
+    ) -> None:
+        self.space = space
+        self.method = method
+        self.objective = objective or Objective()
+        self.seed = seed
+        self.trials: dict[int, Trial] = {}  # by number, in the order of their numbers
+        self._rows: dict[int, Array] = {}
+        self._seen: set[bytes] = set()
+
+    def ask(self, number: int | None = None) -> Trial:
+        """Propose a trial; `number` is the next free one unless it is given."""
+        number = self.next_number if number is None else number
+        if number in self.trials:
+            raise StudyError(f"trial {number} was asked before; a trial is asked once")
+        self._check_exhausted()
+        rng = np.random.default_rng([self.seed, number])
+        try:
+            proposal = self.method.propose(self._data(number), rng)
+        except SurrogateError as error:
+            logger.warning("trial %d is a random point, since the model failed: %s", number, error)
+            proposal = Proposal(config=self.space.draw(rng))
+        config = self.space.decode(proposal.x) if proposal.config is None else proposal.config
+        if self._key(config) in self._seen:
+            config = self._fresh_config(rng)
+            proposal = Proposal(memo=proposal.memo)
+        return self.add(Trial(number, config, memo=dict(proposal.memo)))
+
+    def add(self, trial: Trial) -> Trial:
+        """Take over a trial made elsewhere: a point of the user's, or one read from a journal."""
+        if trial.number in self.trials:
+            raise StudyError(f"trial {trial.number} is in the study already")
+        if self.space.dense:
+            self._rows[trial.number] = self.space.encode(trial.config)
+        late = bool(self.trials) and trial.number < next(reversed(self.trials))
+        self.trials[trial.number] = trial
+        if late:
+            self.trials = dict(sorted(self.trials.items()))
+        self._seen.add(self._key(trial.config))
+        return trial
+
+    def tell(self, number: int, value: Any) -> Trial:
+        """Record the user's value of a pending trial; a NaN or an infinity makes it a failure."""
+        trial = self._pending_trial(number)
+        try:
+            trial.value = finite_number(value, "the value is")
+        except ObjectiveError as error:
+            if not isinstance(value, float | np.floating):
+                raise StudyError(
+                    f"trial {number}: {error}; tell a number, or use fail(number, reason)"
+                ) from None
+            return self.fail(number, str(error))
+        trial.state = State.DONE
+        return trial
+
+    def fail(self, number: int, reason: str) -> Trial:
+        """Record that a pending trial has no value, and why."""
+        trial = self._pending_trial(number)
+        trial.state, trial.reason = State.FAILED, str(reason)
+        return trial
+
+    def drop(self, number: int) -> None:
+        """Forget a pending trial that will never be evaluated; its number is free again."""
+        trial = self._pending_trial(number)
+        del self.trials[number]
+        self._rows.pop(number, None)
+        self._seen.discard(self._key(trial.config))
+
+    @property
+    def next_number(self) -> int:
+        """Number of the next trial."""
+        return next(reversed(self.trials)) + 1 if self.trials else 0
+
+    @property
+    def best(self) -> Trial | None:
+        """Trial with the best value; None while there is none."""
+        done = [t for t in self.trials.values() if t.value is not None]
+        return min(done, key=lambda t: self.objective.loss(t.value or 0.0), default=None)
+
+    def _pending_trial(self, number: int) -> Trial:
+        trial = self.trials.get(number)
+        if trial is None:
+            raise StudyError(
+                f"trial {number!r} is not known; this study has asked {len(self.trials)} trials"
+            )
+        if trial.state is not State.PENDING:
+            how = (
+                f"value {trial.value}" if trial.state is State.DONE else f"failed: {trial.reason}"
+            )
+            raise StudyError(f"trial {number} was already told ({how}); a trial is told once")
+        return trial
+
+    def _data(self, number: int) -> Data:
+        lanes = self.method.lanes
+        lane = [t for t in self.trials.values() if (t.number - number) % lanes == 0]
+        told = [t for t in lane if t.state is not State.PENDING]
+        pending = [t for t in lane if t.state is State.PENDING]
+        losses = [None if t.value is None else self.objective.loss(t.value) for t in told]
+        worst = max((v for v in losses if v is not None), default=0.0)
+        return Data(
+            number=number,
+            seed=self.seed,
+            X=self._stack(told),
+            loss=np.array([worst if v is None else v for v in losses]),
+            failed=np.array([t.state is State.FAILED for t in told], dtype=bool),
+            memos=tuple(t.memo for t in told),
+            pending=self._stack(pending),
+            pending_memos=tuple(t.memo for t in pending),
+        )
+
+    def _stack(self, trials: list[Trial]) -> Array:
+        width = self.space.dim if self.space.dense else 0
+        rows = np.empty((len(trials), width))
+        if width:
+            for i, trial in enumerate(trials):
+                rows[i] = self._rows[trial.number]
+        return rows
+
+    def _key(self, config: Mapping[str, Any]) -> bytes:
+        if self.space.dense:
+            return self.space.encode(config).tobytes()
+        return json.dumps(self.space.to_json(config)).encode()
+
+    def _check_exhausted(self) -> None:
+        size = self.space.cardinality
+        if size is not None and len(self._seen) >= size:
+            raise SpaceExhausted(
+                f"all {size} points of the space have been tried; widen the space or stop here"
+            )
+
+    def _fresh_config(self, rng: np.random.Generator) -> Mapping[str, Any]:
+        """Some config that was not tried before."""
+        draws: Iterator[Mapping[str, Any]] = (self.space.draw(rng) for _ in range(_FRESH_DRAWS))
+        for config in draws:
+            if self._key(config) not in self._seen:
+                return config
+        return next(c for c in self.space.points() if self._key(c) not in self._seen)

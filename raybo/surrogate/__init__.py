@@ -1,0 +1,1 @@
+"""Surrogate models: exact Gaussian processes and their kernels."""

@@ -1,0 +1,1 @@
+"""Covariance functions, one family per file."""

@@ -1,0 +1,159 @@
+"""What a kernel is, and how kernels combine: sums, products, kernels on some of the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+Theta = Mapping[str, Tensor]
+
+
+class Prior(Protocol):
+    """Prior density of a positive hyperparameter."""
+
+    def log_density(self, log_value: Tensor) -> Tensor:
+        """Log density over the hyperparameter itself, up to a constant, at exp(log_value)."""
+
+
+@dataclass(frozen=True)
+class LogNormal:
+    """Prior density of a positive hyperparameter: its logarithm is N(mu, sigma^2)."""
+
+    mu: float
+    sigma: float
+
+    def log_density(self, log_value: Tensor) -> Tensor:
+        """Log density over the hyperparameter itself, up to a constant, at exp(log_value).
+
+        The density is over the value, not over its logarithm, hence the term -log_value: without
+        it a maximum a posteriori fit inflates every length-scale.
+        """
+        return -log_value - 0.5 * ((log_value - self.mu) / self.sigma) ** 2
+
+
+@dataclass(frozen=True)
+class Hyper:
+    """A positive hyperparameter: its shape, its bounds, where a fit starts, and its prior."""
+
+    name: str
+    shape: tuple[int, ...]
+    lower: float
+    upper: float
+    start: float
+    prior: Prior | None = None
+
+
+class Kernel(Protocol):
+    """A covariance function: structure only, its hyperparameters are passed in.
+
+    Rows are points: X is (n, d), Z is (m, d).
+    """
+
+    @property
+    def hypers(self) -> tuple[Hyper, ...]:
+        """Hyperparameters that theta must hold."""
+
+    def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
+        """Covariances (n, m)."""
+
+    def diag(self, X: Tensor, theta: Theta) -> Tensor:
+        """Variances (n,): the diagonal of `self(X, X, theta)`."""
+
+
+def starting_theta(kernel: Kernel, device: torch.device | None = None) -> dict[str, Tensor]:
+    """Hyperparameters at which a fit of `kernel` starts."""
+    return {
+        h.name: torch.full(h.shape, h.start, dtype=torch.float64, device=device)
+        for h in kernel.hypers
+    }
+
+
+def _part(theta: Theta, index: int) -> Theta:
+    prefix = f"{index}."
+    return {k[len(prefix) :]: v for k, v in theta.items() if k.startswith(prefix)}
+
+
+def _prefixed(kernels: tuple[Kernel, ...]) -> tuple[Hyper, ...]:
+    return tuple(
+        Hyper(f"{i}.{h.name}", h.shape, h.lower, h.upper, h.start, h.prior)
+        for i, kernel in enumerate(kernels)
+        for h in kernel.hypers
+    )
+
+
+@dataclass(frozen=True)
+class Sum:
+    """k(x, z) = sum of its terms; term i has the hyperparameters prefixed by "i."."""
+
+    terms: tuple[Kernel, ...]
+
+    @property
+    def hypers(self) -> tuple[Hyper, ...]:
+        """Those of the terms, prefixed."""
+        return _prefixed(self.terms)
+
+    def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
+        """Covariances (n, m)."""
+        first, *rest = (k(X, Z, _part(theta, i)) for i, k in enumerate(self.terms))
+        return sum(rest, first)
+
+    def diag(self, X: Tensor, theta: Theta) -> Tensor:
+        """Variances (n,)."""
+        first, *rest = (k.diag(X, _part(theta, i)) for i, k in enumerate(self.terms))
+        return sum(rest, first)
+
+    def term(self, index: int, theta: Theta) -> tuple[Kernel, Theta]:
+        """Term `index` and its own hyperparameters."""
+        return self.terms[index], _part(theta, index)
+
+
+@dataclass(frozen=True)
+class Product:
+    """k(x, z) = product of its factors; factor i has the hyperparameters prefixed by "i."."""
+
+    factors: tuple[Kernel, ...]
+
+    @property
+    def hypers(self) -> tuple[Hyper, ...]:
+        """Those of the factors, prefixed."""
+        return _prefixed(self.factors)
+
+    def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
+        """Covariances (n, m)."""
+        result = self.factors[0](X, Z, _part(theta, 0))
+        for i, kernel in enumerate(self.factors[1:], start=1):
+            result = result * kernel(X, Z, _part(theta, i))
+        return result
+
+    def diag(self, X: Tensor, theta: Theta) -> Tensor:
+        """Variances (n,)."""
+        result = self.factors[0].diag(X, _part(theta, 0))
+        for i, kernel in enumerate(self.factors[1:], start=1):
+            result = result * kernel.diag(X, _part(theta, i))
+        return result
+
+
+@dataclass(frozen=True)
+class OnColumns:
+    """A kernel that looks at some of the columns."""
+
+    kernel: Kernel
+    columns: tuple[int, ...]
+
+    @property
+    def hypers(self) -> tuple[Hyper, ...]:
+        """Those of the kernel."""
+        return self.kernel.hypers
+
+    def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
+        """Covariances (n, m)."""
+        columns = list(self.columns)
+        return self.kernel(X[:, columns], Z[:, columns], theta)
+
+    def diag(self, X: Tensor, theta: Theta) -> Tensor:
+        """Variances (n,)."""
+        return self.kernel.diag(X[:, list(self.columns)], theta)

@@ -1,0 +1,130 @@
+"""Cylindrical kernel (Oh, Gavves, Welling 2018): a kernel on radii times a kernel on directions.
+
+The unit cube is read as [-1, 1]^d inside the ball of radius R = sqrt(d) around its centre.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from raybo.surrogate.kernels.base import Hyper, LogNormal, Theta
+from raybo.surrogate.kernels.stationary import VARIANCE_BOUNDS, matern52
+
+CENTRE = 1e-9  # radii below, of R, are the centre: no direction can be read off such a point
+_SPIKE = 0.02  # standard deviation of the spike
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """Prior exp(-value); numbers drawn so and divided by their sum are uniform on the simplex."""
+
+    def log_density(self, log_value: Tensor) -> Tensor:
+        """Log density over the hyperparameter itself, at exp(log_value)."""
+        return -log_value.exp()
+
+
+@dataclass(frozen=True)
+class SpikeAndSlab:
+    """Prior of log(value): half N(0, 0.02^2), which is no warping, half flat over a range.
+
+    Supplement, section 2, after Ishwaran et al. (2005).
+    """
+
+    width: float
+
+    def log_density(self, log_value: Tensor) -> Tensor:
+        """Log density over the hyperparameter itself, up to a constant, at exp(log_value)."""
+        peak = math.log(math.sqrt(2.0 / math.pi) / _SPIKE)  # of a half-normal: one side is allowed
+        spike = peak - 0.5 * (log_value / _SPIKE) ** 2
+        return torch.logaddexp(spike, torch.full_like(spike, -math.log(self.width))) - log_value
+
+
+@dataclass(frozen=True)
+class Cylindrical:
+    """variance * K_r(|x|, |z|) * K_a(x/|x|, z/|z|), eq. 6.
+
+    K_r is Matern-5/2 on warped radii (eq. 8), K_a = sum_p c_p (a'b)^p with c the weights divided
+    by their sum (eq. 7), so that K_a(a, a) = 1. In a batch of hyperparameters the batch dimensions
+    come first: scalars (s,), weights (s, degree + 1), covariances (s, n, m).
+    """
+
+    dim: int
+    degree: int = 3  # P
+    warp: bool = True
+
+    @property
+    def hypers(self) -> tuple[Hyper, ...]:
+        """Variance, length-scale of the warped radius, angular weights, and the warping."""
+        hypers = (
+            Hyper("variance", (), *VARIANCE_BOUNDS, 1.0, LogNormal(1.0, 1.0)),
+            # Of R; the flat density over (0, 2R) is that of the authors' code.
+            Hyper("lengthscale", (), 0.02, 2.0, 1.0),
+            Hyper("weights", (self.degree + 1,), 1e-4, 20.0, 1.0, Exponential()),
+        )
+        if not self.warp:
+            return hypers
+        slab = SpikeAndSlab(math.log(2.0))
+        # Concave, alpha <= 1 <= beta, as in the authors' code; the supplement has it reversed.
+        return (
+            *hypers,
+            Hyper("alpha", (), 0.5, 1.0, 0.9, slab),
+            Hyper("beta", (), 1.0, 2.0, 1.1, slab),
+        )
+
+    def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
+        """Covariances (n, m); a row at the centre takes the direction of the diagonal."""
+        (r, a), (s, b) = cylinder(X), cylinder(Z)
+        return self.radial(r, s, theta) * self.angular(a @ b.T, theta)
+
+    def diag(self, X: Tensor, theta: Theta) -> Tensor:
+        """Variances (n,)."""
+        return X.new_ones(len(X)) * theta["variance"][..., None]
+
+    def radial(self, r: Tensor, s: Tensor, theta: Theta) -> Tensor:
+        """K_r times the variance (..., n, m) at radii r (n,) and s (m,), both divided by R."""
+        r, s = self.warped(r, theta), self.warped(s, theta)
+        lengthscale = theta["lengthscale"][..., None, None]
+        gap = (r[..., :, None] - s[..., None, :]) / lengthscale
+        return matern52(gap.square()) * theta["variance"][..., None, None]  # eq. 8
+
+    def angular(self, cosines: Tensor, theta: Theta) -> Tensor:
+        """K_a (..., n, m) at the inner products (n, m) of the directions."""
+        return self.angular_of_powers(powers(cosines, self.degree), theta)
+
+    def angular_of_powers(self, stack: Tensor, theta: Theta) -> Tensor:
+        """K_a (..., n, m) from the `powers` of the inner products."""
+        weights = theta["weights"]
+        weights = weights / weights.sum(-1, keepdim=True)
+        flat = weights @ stack.reshape(len(stack), -1)  # eq. 7
+        return flat.reshape(*weights.shape[:-1], *stack.shape[1:])
+
+    def warped(self, r: Tensor, theta: Theta) -> Tensor:
+        """Cumulative distribution function of Kumaraswamy at r, or r itself."""
+        if not self.warp:
+            return r
+        r = r.clamp(CENTRE, 1.0 - 1e-12)  # the derivatives are infinite at 0 and undefined at 1
+        alpha, beta = theta["alpha"][..., None], theta["beta"][..., None]
+        return 1.0 - (1.0 - r**alpha) ** beta  # eq. 8
+
+
+def cylinder(X: Tensor) -> tuple[Tensor, Tensor]:
+    """T of eq. 5: radii (n,), divided by R, and directions (n, d) of rows of the unit cube."""
+    dim = X.shape[1]
+    X = 2.0 * X - 1.0
+    sq = X.square().sum(1)
+    off = sq > CENTRE**2 * dim
+    r = torch.where(off, sq, 1.0).sqrt()
+    a = torch.where(off[:, None], X / r[:, None], 1.0 / math.sqrt(dim))
+    return torch.where(off, r / math.sqrt(dim), 0.0), a
+
+
+def powers(cosines: Tensor, degree: int) -> Tensor:
+    """Powers 0 .. degree of the inner products (n, m), stacked: (degree + 1, n, m)."""
+    stack = [torch.ones_like(cosines)]
+    for _ in range(degree):
+        stack.append(stack[-1] * cosines)
+    return torch.stack(stack)

@@ -1,0 +1,115 @@
+"""Squared exponential and Matern-5/2 kernels, isotropic or with a length-scale per column."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from raybo.surrogate.kernels.base import Hyper, LogNormal, Theta
+
+LENGTHSCALE_BOUNDS = (5e-3, 1e3)  # of the unit cube: finer than any data, flatter than any effect
+VARIANCE_BOUNDS = (1e-4, 1e4)  # of standardised losses
+
+
+def lengthscale_prior(dim: int) -> LogNormal:
+    """LogNormal(sqrt2 + ln(d)/2, sqrt3), which grows with the dimension (Hvarfner et al. 2024).
+
+    Distances in the unit cube grow as sqrt(d), and so must length-scales.
+    """
+    return LogNormal(math.sqrt(2.0) + 0.5 * math.log(dim), math.sqrt(3.0))
+
+
+def squared_distances(X: Tensor, Z: Tensor) -> Tensor:
+    """Squared distances (n, m) by |x|^2 + |z|^2 - 2xz: never an (n, m, d) tensor."""
+    # Centring keeps the cancellation error small next to the distances.
+    centre = Z.mean(0, keepdim=True).detach()
+    X, Z = X - centre, Z - centre
+    sq = torch.addmm(Z.square().sum(1), X, Z.T, alpha=-2.0) + X.square().sum(1, keepdim=True)
+    return sq.clamp_min(0.0)
+
+
+class _Matern52(torch.autograd.Function):
+    """(1 + r + r^2/3) exp(-r) at r = sqrt(5 sq), with its derivative in sq, finite at 0."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(sq: Tensor) -> tuple[Tensor, Tensor]:
+        r = (5.0 * sq).sqrt()
+        decay = torch.exp(-r)
+        slope = (1.0 + r) * decay
+        return slope + (5.0 / 3.0) * sq * decay, (-5.0 / 6.0) * slope  # Rasmussen 2006, eq. 4.17
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:  # noqa: ARG004
+        ctx.save_for_backward(output[1])
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, _: Tensor) -> Tensor:
+        derivative: Tensor = ctx.saved_tensors[0]
+        return grad * derivative
+
+
+def matern52(sq: Tensor) -> Tensor:
+    """Matern-5/2 correlation at scaled squared distances."""
+    result: Tensor = _Matern52.apply(sq)[0]  # type: ignore[no-untyped-call]
+    return result
+
+
+def squared_exponential(sq: Tensor) -> Tensor:
+    """Squared exponential correlation exp(-sq/2) at scaled squared distances (eq. 4.9)."""
+    return torch.exp(-0.5 * sq)
+
+
+@dataclass(frozen=True)
+class Stationary:
+    """variance * correlation(|x - z|^2 / lengthscale^2); use `Matern52` or `SE` to make one."""
+
+    dim: int
+    shape: str  # "matern52" or "se"
+    ard: bool = True  # a length-scale per column, or one for all
+    scaled: bool = False  # whether the variance is a hyperparameter, or 1
+    prior: LogNormal | None = None  # of the length-scales
+
+    @property
+    def hypers(self) -> tuple[Hyper, ...]:
+        """Length-scales, and the variance if scaled."""
+        lower, upper = LENGTHSCALE_BOUNDS
+        prior = self.prior or lengthscale_prior(self.dim)
+        start = min(max(math.exp(prior.mu - prior.sigma**2), 2 * lower), upper / 2)  # the mode
+        shape = (self.dim,) if self.ard else ()
+        hypers = [Hyper("lengthscale", shape, lower, upper, start, prior)]
+        if self.scaled:
+            hypers.append(Hyper("variance", (), *VARIANCE_BOUNDS, 1.0, LogNormal(1.0, 1.0)))
+        return tuple(hypers)
+
+    def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
+        """Covariances (n, m)."""
+        lengthscale = theta["lengthscale"]
+        sq = squared_distances(X / lengthscale, Z / lengthscale)
+        K = matern52(sq) if self.shape == "matern52" else squared_exponential(sq)
+        return K * theta["variance"] if self.scaled else K
+
+    def diag(self, X: Tensor, theta: Theta) -> Tensor:
+        """Variances (n,)."""
+        ones = X.new_ones(len(X))
+        return ones * theta["variance"] if self.scaled else ones
+
+
+def Matern52(  # noqa: N802  (reads as the kernel it makes)
+    dim: int, *, ard: bool = True, scaled: bool = False, prior: LogNormal | None = None
+) -> Stationary:
+    """Matern-5/2 kernel on `dim` columns."""
+    return Stationary(dim, "matern52", ard, scaled, prior)
+
+
+def SE(  # noqa: N802
+    dim: int, *, ard: bool = True, scaled: bool = False, prior: LogNormal | None = None
+) -> Stationary:
+    """Squared exponential kernel on `dim` columns."""
+    return Stationary(dim, "se", ard, scaled, prior)

@@ -1,0 +1,50 @@
+"""Cholesky factors: with jitter where needed, and extended by rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from raybo.errors import SurrogateError
+
+JITTERS = (0.0, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4)  # relative to the mean of the diagonal
+
+
+def cholesky(K: Tensor) -> Tensor:
+    """Lower Cholesky factor of K, with the least jitter on the diagonal that gives one."""
+    scale = K.diagonal().mean()
+    eye = None
+    for jitter in JITTERS:
+        if jitter and eye is None:
+            eye = torch.eye(len(K), dtype=K.dtype, device=K.device)
+        chol: Tensor
+        chol, info = torch.linalg.cholesky_ex(K if eye is None else K + jitter * scale * eye)
+        if int(info) == 0 and bool(torch.isfinite(chol).all()):
+            return chol
+    raise SurrogateError(
+        f"{len(K)} rows: no Cholesky factor at jitter {JITTERS[-1]}; raise the noise floor"
+    )
+
+
+def extend_cholesky(chol: Tensor, cross: Tensor, corner: Tensor) -> Tensor:
+    """Factor of [[K, cross], [cross', corner]] from that of K, in O(n^2) for each new row."""
+    below = torch.linalg.solve_triangular(chol, cross, upper=False)
+    last = cholesky(corner - below.T @ below)
+    n, p = cross.shape
+    full = chol.new_zeros(n + p, n + p)
+    full[:n, :n], full[n:, :n], full[n:, n:] = chol, below.T, last
+    return full
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run torch on one thread, as small solves want, and restore the number after."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

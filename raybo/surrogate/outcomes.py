@@ -1,0 +1,41 @@
+"""Losses as a Gaussian process likes them: centred, of unit spread, no outliers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+# In interquartile ranges from the median: where compression begins and the room left beyond it.
+_BAD_SIDE = (5.0, 5.0)
+_GOOD_SIDE = (20.0, 20.0)
+
+
+def standardize(loss: Array) -> Array:
+    """Losses (n,) centred and scaled to unit variance, their far tails compressed.
+
+    The order of the losses is kept. Values far beyond the quartiles are drawn in smoothly, sooner
+    on the bad side than on the good one, so that one value of 1e300 leaves the others apart.
+    Equal losses all become 0.
+    """
+    loss = np.clip(np.asarray(loss, dtype=np.float64), -1e307, 1e307)  # differences stay finite
+    centre = np.median(loss)
+    low, high = np.quantile(loss, [0.25, 0.75], method="lower")
+    spread = high - low
+    if not spread > 1e-13 * abs(centre):
+        spread = loss.max() - loss.min()
+    if not spread > 1e-13 * abs(centre):
+        return np.zeros_like(loss)
+    with np.errstate(over="ignore"):
+        z = np.clip((loss - centre) / spread, -1e9, 1e9)
+    z = np.where(z > 0, _compress(z, *_BAD_SIDE), -_compress(-z, *_GOOD_SIDE))
+    z = z - z.mean()
+    deviation = float(z.std())
+    return z / deviation if deviation > 0 else np.zeros_like(z)
+
+
+def _compress(z: Array, limit: float, room: float) -> Array:
+    """The identity up to `limit`, then increasing towards `limit + room`."""
+    beyond = np.maximum(z - limit, 0.0)
+    return np.minimum(z, limit) + beyond / (1.0 + beyond / room)

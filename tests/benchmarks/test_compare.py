@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+from scipy.stats import wilcoxon
+
+from raybo.benchmarks import compare
+from raybo.benchmarks.compare import (
+    curve,
+    draw_figure,
+    print_table,
+    summarize,
+    wilcoxon_worse,
+    write_figure,
+)
+from raybo.benchmarks.problems import BenchmarkError
+from raybo.benchmarks.task import Block, Published, Task
+
+TASK = Task(
+    "synthetic",
+    "made up",
+    (Block(("valley",), ("good", "bad"), 4),),
+    seeds=6,
+    reference="good",
+    cost="nothing",
+    quantity="regret",
+    published=(
+        Published("valley", "good", 2, 0.7),
+        Published("valley", "good", 4, 0.5, 0.1),
+        Published("valley", "theirs", 4, 0.9),
+    ),
+)
+
+
+def record(rival, seed, values, problem="valley", mode="min", optimum=1.0):
+    return {
+        "problem": problem, "rival": rival, "seed": seed, "evaluations": len(values),
+        "centre": False, "mode": mode, "optimum": optimum, "values": values,
+        "seconds": [0.1 * (seed + 1)] * len(values),
+    }  # fmt: skip
+
+
+@pytest.fixture
+def records():
+    good = [record("good", seed, [5.0, 3.0, 4.0, 2.0 + seed / 10]) for seed in range(6)]
+    return good + [record("bad", seed, [5.0, 4.0, 4.5, 3.0 + seed]) for seed in range(6)]
+
+
+def test_curve_is_the_best_so_far_in_the_objectives_units():
+    np.testing.assert_array_equal(curve(record("a", 0, [5.0, 3.0, 4.0])), [5, 3, 3])
+    best = curve(record("a", 0, [0.2, 0.5, 0.3], mode="max"))
+    np.testing.assert_array_equal(best, [0.2, 0.5, 0.5])
+    regret = curve(record("a", 0, [0.2, 0.5, 0.3], mode="max"), "regret")
+    np.testing.assert_allclose(regret, [0.8, 0.5, 0.5])
+    with pytest.raises(BenchmarkError, match="optimum of 'valley' is not known"):
+        curve(record("a", 0, [1.0], optimum=None), "regret")
+
+
+def test_summary_has_quartiles_times_and_the_papers_numbers(records):
+    rows = {(row.rival, row.evaluations): row for row in summarize(records, TASK)}
+    good = rows["good", 4]
+    ends = 1.0 + np.arange(6) / 10
+    quartiles = (good.quarter, good.median, good.three_quarters)
+    assert quartiles == pytest.approx(tuple(np.quantile(ends, [0.25, 0.5, 0.75])))
+    assert good.mean == pytest.approx(ends.mean())
+    assert good.seconds == pytest.approx(0.35)
+    assert (good.paper, good.paper_spread, good.seeds) == (0.5, 0.1, 6)
+    assert good.worse is None
+    assert rows["theirs", 4].seeds == 0
+    assert rows["theirs", 4].paper == 0.9
+    assert rows["good", 2].median == pytest.approx(2.0)  # a paper's earlier number
+
+
+def test_p_value_is_scipys(records):
+    rows = {(row.rival, row.evaluations): row for row in summarize(records, TASK)}
+    best_bad = np.minimum(4.0, 3.0 + np.arange(6))
+    difference = best_bad - (2.0 + np.arange(6) / 10)
+    expected = wilcoxon(difference, alternative="greater").pvalue
+    assert rows["bad", 4].worse == pytest.approx(expected)
+    assert expected < 0.05
+
+
+def test_p_value_of_ties_and_of_no_common_seed():
+    assert wilcoxon_worse({0: 1.0, 1: 2.0}, {0: 1.0, 1: 2.0}) == 1.0
+    assert wilcoxon_worse({0: 1.0}, {1: 2.0}) is None
+
+
+def test_the_table_shows_all_rows_and_marks_the_best(records):
+    console = Console(file=io.StringIO(), width=160)
+    print_table(summarize(records, TASK), TASK, console)
+    shown = console.file.getvalue()
+    for text in ("valley", "good", "bad", "theirs", "0.5 ± 0.1", "1.25", "made up", "regret"):
+        assert text in shown
+
+
+def test_the_figure_has_one_panel_per_problem(records, tmp_path):
+    other = [record("bad", s, [2.0, 1.0], problem="hill", optimum=None) for s in range(2)]
+    figure = draw_figure(records + other, "title")
+    assert [a.text for a in figure.layout.annotations] == ["valley", "hill"]
+    assert len(figure.data) == 6  # a band and a line for each rival of each panel
+    assert figure.layout.yaxis.type == "log"
+    assert figure.layout.yaxis2.type == "linear"
+    line = next(trace for trace in figure.data if trace.name == "good")
+    np.testing.assert_allclose(line.y, [4, 2, 2, 1.25])
+    write_figure(records, tmp_path / "curves.html")
+    assert "plotly" in (tmp_path / "curves.html").read_text(encoding="utf-8").lower()
+
+
+def test_a_missing_plotly_is_named(records, monkeypatch):
+    monkeypatch.setattr(compare, "find_spec", lambda _: None)
+    with pytest.raises(BenchmarkError, match=r"pip install 'raybo\[report\]'"):
+        draw_figure(records)

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from raybo.benchmarks import rivals
+from raybo.benchmarks.problems import BenchmarkError, get_problem
+from raybo.benchmarks.rivals import (
+    PEERS,
+    build_rival,
+    centre_config,
+    check_rival,
+    installed,
+    parse_spec,
+    split_specs,
+)
+from raybo.errors import MethodError
+from raybo.space.box import Box
+from raybo.space.parameters import Categorical, Float, Int
+from raybo.space.space import Space
+
+OPTIONS = {"botorch": ":n_init=3,raw_samples=16,num_restarts=2", "bo": ":n_init=3"}
+OWN = ["random", "sobol", "bo"]
+RIVALS = [name + OPTIONS.get(name, "") for name in [*OWN, *installed()]]
+FLAT_ONLY = ("botorch", "hebo")
+CONDITIONAL = [spec for spec in RIVALS if parse_spec(spec)[0] not in FLAT_ONLY]
+NO_CHOICE = [spec for spec in RIVALS if parse_spec(spec)[0] in FLAT_ONLY]
+SEEDED = [spec for spec in RIVALS if spec != "hebo"]  # its evolution seeds itself
+
+
+def mixed_space():
+    return Space(
+        {
+            "lr": Float(1e-3, 1.0, log=True),
+            "width": Int(1, 64, log=True),
+            "shift": Int(-3, 3),
+            "act": Categorical(["relu", "gelu", None]),
+            "drop": Float(0, 1, step=0.25),
+            "constant": Float(2, 2),
+        }
+    )
+
+
+def drive(rival, objective, n=6):
+    configs = []
+    for _ in range(n):
+        config = rival.ask()
+        rival.tell(config, objective(config))
+        configs.append(config)
+    return configs
+
+
+@pytest.mark.parametrize("spec", RIVALS)
+def test_a_rival_starts_at_the_centre_and_stays_in_the_space(spec):
+    problem = get_problem("branin")
+    rival = build_rival(spec, problem.space, seed=1, evaluations=12, centre=True)
+    configs = drive(rival, problem.objective)
+    np.testing.assert_array_equal(np.asarray(configs[0]["x"]), [0.0, 0.0])
+    rows = np.array([problem.space.encode(config) for config in configs])
+    assert len(np.unique(rows, axis=0)) == 6
+
+
+@pytest.mark.parametrize("spec", SEEDED)
+def test_the_same_seed_gives_the_same_configs(spec):
+    problem = get_problem("hartmann6")
+    runs = []
+    for _ in range(2):
+        rival = build_rival(spec, problem.space, seed=5, evaluations=12, centre=True)
+        runs.append([problem.space.encode(c) for c in drive(rival, problem.objective, 5)])
+    np.testing.assert_array_equal(*runs)
+
+
+@pytest.mark.parametrize("spec", RIVALS)
+def test_a_rival_takes_points_it_did_not_ask_for(spec):
+    problem = get_problem("branin")
+    space = problem.space
+    rival = build_rival(spec, space, seed=0, evaluations=30)
+    for row in space.sample(12, np.random.default_rng(0)):
+        config = space.decode(row)
+        rival.tell(config, problem.objective(config))
+    space.encode(drive(rival, problem.objective, 2)[-1])
+
+
+@pytest.mark.parametrize("spec", RIVALS)
+def test_a_rival_searches_mixed_spaces(spec):
+    space = mixed_space()
+    rival = build_rival(spec, space, seed=0, evaluations=12, centre=True)
+    for config in drive(rival, lambda c: c["lr"] + c["width"] * c["shift"] + (c["act"] is None)):
+        space.encode(config)  # an error if it is no config of the space
+        assert config["constant"] == 2.0
+
+
+@pytest.mark.parametrize("spec", CONDITIONAL)
+def test_a_rival_searches_conditional_spaces(spec):
+    problem = get_problem("jenatton")
+    rival = build_rival(spec, problem.space, seed=0, evaluations=12, centre=True)
+    rows = [problem.space.encode(c) for c in drive(rival, problem.objective, 12)]
+    assert len(np.unique(rows, axis=0)) == 12
+
+
+@pytest.mark.parametrize("spec", NO_CHOICE)
+def test_a_rival_without_conditions_refuses_them_by_name(spec):
+    with pytest.raises(MethodError, match=r"cannot search 'x1/0/r8', which exists only for some"):
+        build_rival(spec, get_problem("jenatton").space)
+
+
+def test_specs_hold_typed_options():
+    assert parse_spec("bo") == ("bo", {})
+    spec = "rembo:d=2,k=4,preset=paper,x=1e-3,warp=False,y=none"
+    options = {"d": 2, "k": 4, "preset": "paper", "x": 1e-3, "warp": False, "y": None}
+    assert parse_spec(spec) == ("rembo", options)
+    with pytest.raises(MethodError, match="'d' is not option=value"):
+        parse_spec("rembo:d")
+
+
+def test_a_list_of_specs_splits_at_names_only():
+    assert split_specs("rembo:d=2,k=4, bo,optuna-gp") == ["rembo:d=2,k=4", "bo", "optuna-gp"]
+    assert split_specs("") == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("bohb", "rival 'bohb' is not known; choose one of raybo's methods (random"),
+        ("random:n=3", "rival 'random' has no option 'n'; it takes no options"),
+        ("absent", "needs the package 'no_such_package', which is not installed; pip install"),
+    ],
+)
+def test_a_wrong_rival_says_what_is_allowed(spec, message, monkeypatch):
+    absent = rivals.Peer("raybo.benchmarks.peers.none:None", "no_such_package", "Absent")
+    monkeypatch.setitem(PEERS, "absent", absent)
+    with pytest.raises(MethodError) as error:
+        check_rival(spec)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("name", installed())
+def test_a_wrong_option_of_a_peer_is_refused(name):
+    with pytest.raises(MethodError, match=f"rival '{name}' has no option 'nonsense'"):
+        check_rival(f"{name}:nonsense=1")
+
+
+def test_a_huge_box_has_no_centre():
+    with pytest.raises(BenchmarkError, match="1,000,000,000 dimensions has no centre"):
+        centre_config(Box(10**9))
+
+
+def test_random_search_runs_in_a_billion_dimensions():
+    problem = get_problem("branin-1e9")
+    rival = build_rival("random", problem.space, seed=0)
+    assert len(drive(rival, problem.objective, 3)) == 3

@@ -1,0 +1,84 @@
+"""What every kernel promises."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+from raybo.surrogate.kernels.base import Kernel, OnColumns, Product, Sum, starting_theta
+from raybo.surrogate.kernels.hamming import Hamming
+from raybo.surrogate.kernels.stationary import SE, Matern52
+
+D = 3
+KERNELS = {
+    "se": SE(D),
+    "se-isotropic": SE(D, ard=False, scaled=True),
+    "matern": Matern52(D),
+    "matern-isotropic": Matern52(D, ard=False, scaled=True),
+    "hamming": Hamming(D),
+    "sum": Sum((OnColumns(SE(1, scaled=True), (0,)), OnColumns(Matern52(2), (1, 2)))),
+    "product": Product((OnColumns(Matern52(2), (0, 1)), OnColumns(Hamming(1), (2,)))),
+}
+SMOOTH = [k for k in KERNELS if k not in ("hamming", "product")]
+
+
+def points(n: int, seed: int) -> torch.Tensor:
+    X = np.random.default_rng(seed).random((n, D))
+    X[:, 2] = np.round(X[:, 2] * 3) / 3  # with equal values, for kernels on categories
+    return torch.tensor(X)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+class TestKernel:
+    def test_is_symmetric_positive_semidefinite_and_agrees_with_its_diagonal(
+        self, name: str
+    ) -> None:
+        kernel, X = KERNELS[name], points(20, 0)
+        X[3] = X[4]
+        K = kernel(X, X, starting_theta(kernel))
+        assert K.shape == (20, 20)
+        np.testing.assert_allclose(K, K.T, atol=1e-12)
+        assert torch.linalg.eigvalsh(K).min() > -1e-10
+        np.testing.assert_allclose(K.diagonal(), kernel.diag(X, starting_theta(kernel)), atol=1e-12)
+
+    def test_gradient_in_theta(self, name: str) -> None:
+        kernel, X, Z = KERNELS[name], points(5, 0), points(4, 1)
+        Z[0] = X[0]
+        start = starting_theta(kernel)
+
+        def f(*values: torch.Tensor) -> torch.Tensor:
+            return kernel(X, Z, dict(zip(start, values, strict=True)))
+
+        assert torch.autograd.gradcheck(f, tuple(v.requires_grad_() for v in start.values()))
+
+    def test_vmap_over_theta_equals_a_loop(self, name: str) -> None:
+        kernel, X = KERNELS[name], points(5, 0)
+        start = starting_theta(kernel)
+        scales = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64)
+        many = {k: torch.stack([v * s for s in scales]) for k, v in start.items()}
+        batched = torch.func.vmap(lambda theta: kernel(X, X, theta))(many)
+        for i, s in enumerate(scales):
+            alone = kernel(X, X, {k: v * s for k, v in start.items()})
+            np.testing.assert_allclose(batched[i], alone, atol=1e-12)
+
+    def test_pickles(self, name: str) -> None:
+        assert pickle.loads(pickle.dumps(KERNELS[name])) == KERNELS[name]
+
+    def test_a_wrong_name_in_theta_raises(self, name: str) -> None:
+        with pytest.raises(KeyError):
+            KERNELS[name](points(2, 0), points(2, 1), {"flavour": torch.tensor(1.0)})
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_gradient_in_the_points_also_at_equal_rows(name: str) -> None:
+    kernel: Kernel = KERNELS[name]
+    Z = points(4, 1)
+    X = points(3, 0)
+    theta = starting_theta(kernel)
+    assert torch.autograd.gradcheck(lambda x: kernel(x, Z, theta), (X.requires_grad_(),))
+    same = Z.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(kernel(same, Z, theta).diagonal().sum(), same)
+    np.testing.assert_allclose(gradient, np.zeros((4, D)), atol=1e-6)

@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+
+from raybo.errors import SpaceError
+from raybo.space import design
+from raybo.space.box import Box
+from raybo.space.design import centre, random, sobol, sobol_point
+from raybo.space.parameters import Choice, Float, Int
+from raybo.space.space import Space
+
+SPACE = Space({"a": Float(0, 1), "b": Int(1, 3), "c": Choice({"x": {"d": Float(0, 1)}, "y": {}})})
+
+
+@pytest.mark.parametrize("make", [sobol, random])
+def test_rows_depend_on_seed_and_number_only(make):
+    whole = make(SPACE, 13, 5)
+    assert whole.shape == (13, 4)
+    np.testing.assert_array_equal(make(SPACE, 5, 5), whole[:5])
+    np.testing.assert_array_equal(make(SPACE, 6, 5, start=7), whole[7:])
+    np.testing.assert_array_equal(SPACE.snap(whole), whole)
+    assert not np.array_equal(make(SPACE, 13, 6), whole)
+    assert make(SPACE, 0, 5).shape == (0, 4)
+
+
+def test_sobol_point_is_one_element_of_the_sequence():
+    whole = sobol(SPACE, 70, 2)
+    for i in (0, 1, 63, 64, 69):
+        np.testing.assert_array_equal(sobol_point(SPACE, i, 2), whole[i])
+
+
+def test_sobol_covers_every_stratum_of_a_column_once():
+    U = sobol(Box(6), 64, 0)
+    for column in U.T:
+        assert sorted((column * 64).astype(int).tolist()) == list(range(64))
+
+
+def test_beyond_the_known_dimensions_sobol_is_random(monkeypatch):
+    monkeypatch.setattr(design, "LARGEST_SOBOL", 3)
+    np.testing.assert_array_equal(sobol(SPACE, 4, 1, 2), random(SPACE, 4, 1, 2))
+
+
+def test_centre_is_snapped():
+    np.testing.assert_array_equal(centre(SPACE), [0.5, 0.5, 0.75, 0.5])
+    np.testing.assert_array_equal(centre(Box(3)), [0.5, 0.5, 0.5])
+
+
+@pytest.mark.parametrize("make", [lambda b: sobol(b, 2, 0), lambda b: random(b, 2, 0), centre])
+def test_a_huge_box_has_no_rows(make):
+    with pytest.raises(SpaceError, match="needs one column each"):
+        make(Box(10**12))

@@ -1,0 +1,71 @@
+import subprocess
+import sys
+
+import pytest
+
+from raybo.errors import SpaceError
+from raybo.space.box import Box
+from raybo.space.parameters import Categorical, Choice, Float, Int
+from raybo.space.space import Space
+from raybo.space.yaml import space_from_yaml
+
+TEXT = """
+lr: {type: float, low: 1e-5, high: 0.1, log: true}
+width: {type: int, low: 16, high: 512, log: true}
+act: {type: categorical, values: [relu, gelu]}
+compress:
+  type: choice
+  branches:
+    svd: {rank: {type: int, low: 10, high: 500}}
+    l1: {threshold: {type: float, low: 0, high: 1}}
+    none:
+"""
+SPACE = Space(
+    {
+        "lr": Float(1e-5, 0.1, log=True),
+        "width": Int(16, 512, log=True),
+        "act": Categorical(["relu", "gelu"]),
+        "compress": Choice(
+            {"svd": {"rank": Int(10, 500)}, "l1": {"threshold": Float(0, 1)}, "none": {}}
+        ),
+    }
+)
+
+
+def test_a_text_or_a_file_gives_the_space(tmp_path):
+    path = tmp_path / "space.yaml"
+    path.write_text(TEXT)
+    assert space_from_yaml(TEXT) == SPACE
+    assert space_from_yaml(path) == SPACE
+    assert space_from_yaml(str(path)) == SPACE
+    assert space_from_yaml("{type: box, dim: 1000000000, low: -1, high: 1}") == Box(10**9)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("missing.yaml", "missing.yaml: cannot be read"),
+        ("a: [", "not YAML"),
+        ("", "a definition is a mapping of parameters, got None"),
+        ("a: {type: int, low: 0, high: 1}\na: {type: int, low: 0, high: 2}", "'a': given twice"),
+        ("g:\n  a: {type: int, low: 0, low: 1, high: 1}\n", "'g/a/low': given twice"),
+        ("a: {type: float, low: x, high: 1}\n", "'a': low must be a number .*, got 'x'"),
+        ("a: {type: float, low: 0, hi: 1}\n", "'a': unknown key 'hi' for type 'float'"),
+        ("no: {type: float, low: 0, high: 1}\n", "must be non-empty strings, got False; quote it"),
+        ("a: !!python/object:os.system {}\n", "not YAML"),
+    ],
+)
+def test_a_bad_text_is_refused(text, message):
+    with pytest.raises(SpaceError, match=message):
+        space_from_yaml(text)
+
+
+def test_building_spaces_loads_neither_scipy_nor_yaml_nor_torch_nor_ray():
+    code = (
+        "import sys, raybo.space.yaml, raybo.space.tree, raybo.space.design; "
+        "print({'scipy', 'yaml', 'torch', 'ray'} & set(sys.modules))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == "set()"

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import raybo
+from raybo import Box, Categorical, Choice, Float, Int, Optimizer, Space
+from raybo.errors import MethodError, SpaceError, StudyError
+
+SPACE = Space(
+    {
+        "lr": Float(1e-5, 1e-1, log=True),
+        "width": Int(16, 512, log=True),
+        "act": Categorical(["relu", "gelu"]),
+        "compress": Choice({"svd": {"rank": Int(10, 500)}, "l1": {"threshold": Float(0, 1)}}),
+    }
+)
+
+
+def value_of(config: dict) -> float:
+    return abs(np.log10(config["lr"]) + 3) + (config["act"] == "relu") + config["width"] / 512
+
+
+@pytest.mark.parametrize("method", ["random", "sobol", "bo"])
+def test_same_seed_and_results_give_the_same_trials_also_after_a_round_trip(method: str) -> None:
+    one = Optimizer(SPACE, method, seed=3)
+    two = Optimizer(SPACE, method, seed=3)
+    for _ in range(7):
+        a, b = one.ask(), two.ask()
+        assert a.config == b.config
+        one.tell(a.number, value_of(a.config))
+        two.tell(b.number, value_of(b.config))
+    pending = [one.ask() for _ in range(5)]
+    assert [two.ask().config for _ in range(5)] == [t.config for t in pending]
+    one.fail(pending[1].number, "lost")
+    two = Optimizer.from_state(json.loads(json.dumps(one.state())))
+    one.tell(pending[4].number, 0.5)
+    two.tell(pending[4].number, 0.5)
+    assert one.ask().config == two.ask().config
+    assert one.best == two.best
+
+
+def test_another_seed_gives_other_trials() -> None:
+    assert Optimizer(SPACE, "random", seed=0).ask() != Optimizer(SPACE, "random", seed=1).ask()
+
+
+def test_maximising_is_minimising_the_negative() -> None:
+    up, down = Optimizer({"x": Float(0, 1)}, mode="max"), Optimizer({"x": Float(0, 1)})
+    for _ in range(12):
+        a, b = up.ask(), down.ask()
+        assert a.config == b.config
+        up.tell(a.number, -((a.config["x"] - 0.3) ** 2))
+        down.tell(b.number, (b.config["x"] - 0.3) ** 2)
+    assert up.best is not None
+    assert up.best.value > -1e-3
+
+
+def test_points_of_the_users_own_are_data() -> None:
+    opt = Optimizer({"x": Float(0, 1)}, seed=0)
+    opt.add({"x": 0.25}, 0.5)
+    trial = opt.add({"x": 0.75})
+    opt.tell(trial.number, 0.1)
+    assert opt.best is not None
+    assert opt.best.config == {"x": 0.75}
+    with pytest.raises(SpaceError, match="'x'"):
+        opt.add({"x": 1.5}, 0.5)
+
+
+def test_a_state_of_another_space_or_version_is_refused_with_the_difference() -> None:
+    state = Optimizer({"x": Float(0, 1)}, "random").state()
+    with pytest.raises(StudyError, match="another space: 'x'"):
+        Optimizer.from_state(state, space={"x": Float(0, 2)})
+    with pytest.raises(StudyError, match="version 99"):
+        Optimizer.from_state({**state, "version": 99})
+
+
+def test_options_go_to_the_method_and_are_checked() -> None:
+    with pytest.raises(MethodError, match="n_init must be an integer of at least 1, got 0"):
+        Optimizer(SPACE, "bo", n_init=0)
+    with pytest.raises(MethodError, match="acquisition must be one of 'log_ei', 'ei', 'ucb'"):
+        Optimizer(SPACE, "bo", acquisition="thompson")
+    with pytest.raises(SpaceError, match="use method 'rembo' or 'random'"):
+        Optimizer(Box(10**9), "bo")
+    with pytest.raises(SpaceError, match="a space is"):
+        Optimizer([1, 2])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"preset": "paper"}, {"acquisition": "ucb"}, {"acquisition": "ei"}, {"maximizer": "cmaes"}],
+)
+def test_every_variant_of_bo_gets_close_to_a_bowls_minimum(options: dict) -> None:
+    opt = Optimizer({"x": Float(-1, 1), "y": Float(-1, 1)}, "bo", seed=0, n_init=5, **options)
+    for _ in range(16):
+        trial = opt.ask()
+        opt.tell(trial.number, (trial.config["x"] - 0.3) ** 2 + (trial.config["y"] + 0.5) ** 2)
+    assert opt.best is not None
+    assert opt.best.value < 0.02
+
+
+def test_one_huge_outlier_leaves_the_search_on_course() -> None:
+    def regret(outlier: bool) -> float:
+        opt = Optimizer({"x": Float(-1, 1), "y": Float(-1, 1)}, "bo", seed=1)
+        for i in range(20):
+            trial = opt.ask()
+            bowl = (trial.config["x"] - 0.3) ** 2 + (trial.config["y"] + 0.5) ** 2
+            opt.tell(trial.number, 1e300 if outlier and i == 3 else bowl)
+        assert opt.best is not None
+        return float(opt.best.value)
+
+    assert regret(outlier=True) <= 100 * max(regret(outlier=False), 1e-6)
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        Space({"k": Categorical(list(range(10_000)))}),
+        Space({"n": Int(1, 10**18), "m": Int(1, 10**18, log=True)}),
+        Box(1000),
+    ],
+    ids=["10^4 categories", "integers to 10^18", "1000 dimensions"],
+)
+def test_extreme_spaces_get_proposals_inside(space: raybo.Space) -> None:
+    opt = Optimizer(space, "bo", seed=0, n_init=4)
+    for i in range(7):
+        trial = opt.ask()
+        space.encode(trial.config)  # refuses what is not inside
+        opt.tell(trial.number, float(np.cos(i)))
