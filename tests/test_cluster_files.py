@@ -178,9 +178,12 @@ def test_the_rayjob_fits_the_fields_of_kuberay() -> None:
         (container,) = pod["containers"]
         assert container["image"] == f"raybo:ray{ray_version()}"
         assert container["resources"]["requests"] == container["resources"]["limits"]
-        (volume,) = pod["volumes"]
-        assert volume["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
-        assert container["volumeMounts"][0]["name"] == volume["name"]
+    head = spec["headGroupSpec"]["template"]["spec"]
+    (volume,) = head["volumes"]
+    (mount,) = head["containers"][0]["volumeMounts"]
+    assert volume["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
+    assert mount["name"] == volume["name"]
+    assert f"--storage {mount['mountPath']} " in job["spec"]["entrypoint"]
     for group in spec["workerGroupSpecs"]:
         assert group["minReplicas"] <= group["replicas"] <= group["maxReplicas"]
 

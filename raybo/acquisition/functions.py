@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from raybo.surrogate.gp import Posterior
+from raybo.surrogate.linalg import with_slope
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _SERIES_BELOW = -200.0  # there the closed form has lost six digits, the series none
 
 
-class _LogH(torch.autograd.Function):
-    """log(phi(z) + z Phi(z)) and its derivative Phi / (phi + z Phi), over the whole range of z."""
+def log_h(z: Tensor) -> Tensor:
+    """log(phi(z) + z Phi(z)): the logarithm of the expected improvement of N(-z, 1) below 0.
 
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(z: Tensor) -> tuple[Tensor, Tensor]:
+    Finite, and with a finite derivative Phi / (phi + z Phi), over the whole range of z.
+    """
+    with torch.no_grad():
         # Left: h = phi(z) (1 + z R) with Mills' ratio R = Phi / phi.
         left = z.clamp(_SERIES_BELOW, 0.0)
         mills = math.sqrt(math.pi / 2.0) * torch.special.erfcx(-left / math.sqrt(2.0))
@@ -41,23 +40,7 @@ class _LogH(torch.autograd.Function):
         slope = torch.where(
             is_left, torch.where(is_far, -far * (1.0 + 2.0 * tail), mills / inner), cdf / h
         )
-        return value, slope
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:  # noqa: ARG004
-        ctx.save_for_backward(output[1])
-        ctx.mark_non_differentiable(output[1])
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor, _: Tensor) -> Tensor:
-        slope: Tensor = ctx.saved_tensors[0]
-        return grad * slope
-
-
-def log_h(z: Tensor) -> Tensor:
-    """log(phi(z) + z Phi(z)): the logarithm of the expected improvement of N(-z, 1) below 0."""
-    result: Tensor = _LogH.apply(z)[0]  # type: ignore[no-untyped-call]
-    return result
+    return with_slope(z, value, slope)
 
 
 def log_ei(posterior: Posterior, best: Tensor) -> Tensor:

@@ -3,11 +3,11 @@
     python -m raybo.benchmarks.acquisition_search                  # EI, d = 20 and 50, 20 seeds
     python -m raybo.benchmarks.acquisition_search --acquisition log_ei
 
-For each seed a Gaussian process is given 3 d random points of a function, once with the length-scale
-of the EGP paper, 0.1, and once with a fitted one. Each search of its acquisition has a rival from
-the same kind of starts, which begins again with new ones until it has used at least as much
-processor time: first both from random points only, as in the paper; then both as raybo uses them,
-from the best of many points spread over the cube and around the best so far.
+For each seed a Gaussian process is given 3 d random points of a function, once with the EGP
+paper's length-scale, 0.1, and once with a fitted one. Each elastic search of its acquisition has a
+rival from the same kind of starts, which begins again with new ones until it has used at least as
+much processor time: first both from random points only, as in the paper; then both as raybo uses
+them, from the best of many points spread over the cube and around the best so far.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TIE = 1e-6  # relative: values this near are the same peak
 
 @dataclass(frozen=True)
 class Outcome:
-    """Acquisition found by the elastic search and by its rival, and the time of the elastic one."""
+    """Acquisition found by the elastic search and by its rival, and the former's time."""
 
     elastic: float
     multistart: float

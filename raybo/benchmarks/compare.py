@@ -52,6 +52,8 @@ class Row:
         Median over the seeds of the mean time per ask and tell.
     paper, paper_spread : float, optional
         The published number.
+    loss : float, optional
+        Median of the best losses, smaller being better whatever is shown.
     seeds : int
         Number of runs; 0 for a rival that only the paper ran.
     """
@@ -68,6 +70,7 @@ class Row:
     seconds: float | None = None
     paper: float | None = None
     paper_spread: float | None = None
+    loss: float | None = None
 
 
 def curve(record: Record, quantity: str = "value") -> Array:
@@ -145,9 +148,10 @@ def _row(
 ) -> Row:
     ends = np.array([curve(record, quantity)[stop - 1] for record in group])
     quarter, median, three_quarters = np.quantile(ends, [0.25, 0.5, 0.75])
+    losses = _final_losses(group, stop)
     p_value = None
     if reference is not None and reference is not group:
-        p_value = wilcoxon_worse(_final_losses(group, stop), _final_losses(reference, stop))
+        p_value = wilcoxon_worse(losses, _final_losses(reference, stop))
     return Row(
         problem,
         rival,
@@ -161,6 +165,7 @@ def _row(
         seconds=float(np.median([np.mean(record["seconds"]) for record in group])),
         paper=None if paper is None else paper.value,
         paper_spread=None if paper is None else paper.spread,
+        loss=float(np.median(list(losses.values()))),
     )
 
 
@@ -201,8 +206,8 @@ def _section(row: Row) -> tuple[str, int]:
 
 
 def _is_best(row: Row, rows: Sequence[Row]) -> bool:
-    medians = [r.median for r in rows if _section(r) == _section(row) and r.median is not None]
-    return row.median is not None and row.median == min(medians)
+    losses = [r.loss for r in rows if _section(r) == _section(row) and r.loss is not None]
+    return row.loss is not None and row.loss == min(losses)
 
 
 def _texts(row: Row, first: bool, best: bool) -> list[str]:
@@ -283,8 +288,7 @@ def _traces(go: Any, group: Sequence[Record], rival: str, color: str, known: boo
         x=np.concatenate([x, x[::-1]]),
         y=np.concatenate([high, low[::-1]]),
         fill="toself",
-        fillcolor=color,
-        opacity=0.15,
+        fillcolor=f"rgba({', '.join(str(int(color[i : i + 2], 16)) for i in (1, 3, 5))}, 0.15)",
         line={"width": 0},
         **common,
     )

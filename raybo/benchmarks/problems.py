@@ -4,6 +4,8 @@ Every function of a vector is searched on [-1, 1]^D, as REMBO and BOCK do, whate
 domain: a `Box` whose objective maps the point to the domain. Names say what is meant:
 
     branin, hartmann6, jenatton            the function itself
+    cascade-german, cascade-ionosphere     on data that are fetched on first use
+    layer100, layer200, layer500           weights of a network on MNIST, likewise
     levy-20, rosenbrock-100, rpp-50        a function of any number of coordinates
     branin-25, hartmann6-1000, branin-1e9  embedded: D coordinates, of which it reads its own few
     levy-20-in-1000                        the same for the functions of any number
@@ -12,6 +14,7 @@ domain: a `Box` whose objective maps the point to the domain. Names say what is 
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -273,8 +276,20 @@ def _jenatton() -> Problem:
     return Problem("jenatton", jenatton_space, jenatton, 0.1, "min", 80, description)
 
 
+def _elsewhere(path: str, *arguments: Any) -> Problem:
+    """Problem made by a function of a module that imports this one."""
+    module, _, name = path.partition(":")
+    problem: Problem = getattr(importlib.import_module(module), name)(*arguments)
+    return problem
+
+
+_LAYER = "raybo.benchmarks.layer:layer"
+_CASCADE = "raybo.benchmarks.cascade_stumps:cascade_problem"
 PROBLEMS: dict[str, Callable[..., Problem]] = {  # those of SCALABLE take a dimension
     "jenatton": _jenatton,
+    "cascade-ionosphere": partial(_elsewhere, _CASCADE, "ionosphere"),
+    "cascade-german": partial(_elsewhere, _CASCADE, "german"),
+    **{f"layer{n}": partial(_elsewhere, _LAYER, n) for n in (100, 200, 500)},
     **{name: partial(_fixed, name) for name in FIXED},
     **{name: partial(_scalable, name) for name in SCALABLE},
 }

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import ray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -27,11 +28,12 @@ from raybo.benchmarks.problems import BenchmarkError, get_problem
 from raybo.benchmarks.rivals import PEERS, build_rival, check_rival, parse_spec, split_specs
 from raybo.benchmarks.task import Cell, Task
 from raybo.benchmarks.tasks import TASKS, get_task
+from raybo.runtime.cluster import connect
 from raybo.study.objective import Objective
 
 Record = dict[str, Any]
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-FOLDER = Path("bench")
+FOLDER = Path("bench-results")
 _WAIT = 5.0  # seconds between two looks at the running Ray tasks
 
 
@@ -182,9 +184,7 @@ def _run_local(cells: Sequence[Cell], path: Path, progress: bool) -> None:
 
 
 def _run_on_ray(cells: Sequence[Cell], path: Path, progress: bool) -> None:
-    ray = importlib.import_module("ray")  # on use: --local does without it
-    if not ray.is_initialized():
-        ray.init(include_dashboard=False, log_to_driver=False)
+    connect()
     remote = ray.remote(num_cpus=1, max_retries=1)(run_cell)  # Ray gives it one thread
     running = {remote.remote(cell): cell for cell in cells}
     failures = []
@@ -246,7 +246,7 @@ def main(
     seeds, evaluations
         Instead of the task's own.
     results
-        JSON lines; bench/TASK.jsonl unless given. What it holds is not run again.
+        JSON lines; bench-results/TASK.jsonl unless given. What it holds is not run again.
     figure
         HTML file for the curves; none unless given.
     local

@@ -1,7 +1,22 @@
-"""Add-Tree: Bayesian optimisation of conditional spaces, additive over the vertices of a tree.
+"""Add-Tree: conditional spaces by a Gaussian process that is additive over the tree's vertices.
 
 Ma & Blaschko (2021), "Additive tree-structured conditional parameter spaces in Bayesian
-optimization", Algorithms 1 and 2, sections 4.1 to 4.3.
+optimization", Algorithms 1 and 2; A-GP-UCB of Berkenkamp, Schoellig & Krause (2019).
+
+Paper            Code                 Meaning
+T = (V, E)       tree                 vertices in breadth-first order (appendix B)
+k_v, delta_v     AtVertex             kernel of a vertex, 0 unless both points pass through it
+mu_v, sigma_v    VertexPosteriors     posterior of a vertex's own function
+beta_t^(1/2)     width                how many deviations are added (eq. 12)
+B_t, theta_t     norm, shorten        growing norm bound, shrinking length-scales (eq. 13)
+u_v, U_l         u, best_path         bound of a vertex, and of a path by summing
+d~               dim                  most ordered and unordered columns of a vertex
+
+`preset="paper"` is the published algorithm: one squared exponential length-scale per vertex,
+Algorithm 2, A-GP-UCB. The paper leaves B_0, theta_0, b and g open; here B_0 = 1 on standardised
+losses, theta_0 = 1, the width of the cube, b(t) = L^(1/4) and g(t) = L^(1/(4 d~)) with
+L = 1 + ln(1 + t), which are 1 at t = 0 and keep g(t)^(2 d~) b(t) = L^(3/4) far below sqrt(t), as
+Proposition 11 wants it. The exponent d of g in eq. 13 is d~, since no vertex has more columns.
 """
 
 from __future__ import annotations
@@ -9,37 +24,42 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from raybo.acquisition.functions import ucb
-from raybo.acquisition.maximizers.base import Region, values
-from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
-from raybo.acquisition.maximizers.parts import Parts, maximize_parts
-from raybo.acquisition.starts import around, spread
-from raybo.methods.base import Array, Data, Proposal
-from raybo.methods.model import acquisition_of, fitted_gp, grid_of, search_region, untried
+from raybo.acquisition.functions import log_ei, ucb
+from raybo.acquisition.maximizers.base import Acquisition, values
+from raybo.acquisition.maximizers.parts import maximize_parts
+from raybo.methods.addtree_search import assemble, best_path, maximize_by_leaf, vertex_parts
+from raybo.methods.base import Data, Proposal
+from raybo.methods.model import fitted_gp, untried
 from raybo.methods.options import PRESETS, check_choice, check_count, require_columns
 from raybo.space.any_space import AnySpace
 from raybo.space.design import sobol_point
 from raybo.space.tree import Vertex, expanded, paths, vertices
-from raybo.surrogate.gp import GP
+from raybo.surrogate.gp import GP, NOISE
 from raybo.surrogate.kernels.tree import tree_kernel
 from raybo.surrogate.linalg import one_thread
-from raybo.surrogate.vertices import VertexPosteriors, own_columns, vertex_terms
+from raybo.surrogate.vertices import VertexPosteriors
 
 ACQUISITIONS = ("ucb", "ei")
-import os
-CFG = eval(os.environ.get("ADDTREE", "{}"))
+CONFIDENCE = 0.1  # delta: the regret bound holds with probability 1 - delta
+SHAPE = "se"
+GROWTH = 0.6
+
 
 @dataclass(frozen=True)
 class AddTree:
+    """Gaussian process over a conditional space; a flat space is a tree of one vertex."""
+
     space: AnySpace
     preset: str = "default"
-    n_init: int | None = None
-    expand: bool | None = None
-    acquisition: str | None = None
+    n_init: int | None = None  # points of the initial design
+    expand: bool | None = None  # whether independent choices are multiplied out, as the paper does
+    acquisition: str | None = None  # one of ACQUISITIONS
 
     lanes = 1
 
@@ -49,137 +69,74 @@ class AddTree:
         check_choice("expand", self.expand, (None, False, True))
         check_count("n_init", self.n_init)
         require_columns("addtree", self.space)
-        self.tree()
+        _ = self.tree  # too large an expansion is refused here
 
+    @property
     def tree(self) -> tuple[Vertex, ...]:
-        tree = vertices(self.space)
+        """Vertices that have a function of their own."""
         expand = self.preset == "paper" if self.expand is None else self.expand
+        tree = vertices(self.space)
         return expanded(tree) if expand else tree
 
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
-        paper = self.preset == "paper"
-        if data.needs_design(self.n_init or CFG.get("n_init", 6)):
+        """Point of the largest acquisition under the model of the data."""
+        tree = self.tree
+        if data.needs_design(self.n_init or design_size(tree)):
             return Proposal(x=sobol_point(self.space, data.number, data.seed))
-        tree = self.tree()
+        paper, t = self.preset == "paper", len(data.loss)
         with one_thread():
-            kernel = tree_kernel(self.space, tree, CFG.get("shape", "se"), ard=not paper)
+            kernel = tree_kernel(self.space, tree, SHAPE, ard=not paper)  # Alg. 1
             gp, memo = fitted_gp(kernel, data, "cpu")
-            if CFG.get("cap"):
-                gp = shorten(gp, len(data.loss))
+            dim = max(1, *(len(vertex.columns) for vertex in tree))
+            if paper:
+                gp = shorten(gp, t, dim)
             best = gp.fitted().min()
             gp = gp.condition_on_mean(torch.as_tensor(data.pending))
-            acq = self.acquisition or CFG.get("acq", "ucb")
-            sd = exploration(gp, len(data.loss), max(len(v.columns) for v in tree))
-            if acq == "ucb":
-                row = self.assemble(tree, gp, data, sd**2, rng)
-            else:
-                starts = [self.assemble(tree, gp, data, b * sd**2, rng) for b in (0.0, 1.0)]
-                row = self.joint(tree, gp, data, best, np.array(starts), rng)
-        return Proposal(x=row, memo=memo)
+            beta = a_gp_ucb(gp, t) if paper else GROWTH * math.log(2.0 * t)
+            parts = vertex_parts(self.space, kernel.terms, data, rng)
+            posteriors = VertexPosteriors.of(gp)
+            X, u = maximize_parts(
+                lambda Z: ucb(posteriors(Z), beta), parts, n_starts=4 >> data.haste
+            )  # Alg. 2, lines 3 to 5
+            f = self._whole(gp, beta, best, data)
+            x = assemble(self.space, kernel.terms, best_path(tree, u), X)  # Alg. 2, lines 6 to 9
+            by_sums = paper and self.acquisition != "ei"
+            if not by_sums or values(f, x[None])[0] == -np.inf:
+                x = maximize_by_leaf(f, self.space, tree, kernel.terms, X, data, rng)
+        return Proposal(x=x, memo=memo)
 
-    def assemble(self, tree, gp, data, beta, rng) -> Array:
-        posteriors = VertexPosteriors.of(gp)
-        parts = self.parts(tree, gp, data, rng)
-        X, u = maximize_parts(lambda Z: ucb(posteriors(Z), beta), parts)
-        return self.row(tree, gp, best_path(tree, u), X)
-
-    def row(self, tree, gp, path, X) -> Array:
-        row = np.full(self.space.dim, 0.5)
-        for v, (term, _) in enumerate(vertex_terms(gp)):
-            if v in path:
-                own = list(own_columns(term))
-                row[own] = X[v, : len(own)]
-                for column, branch, size in term.condition:
-                    row[column] = (branch + 0.5) / size
-        return self.space.snap(row[None])[0]
-
-    def parts(self, tree, gp, data, rng) -> Parts:
-        terms = [t for t, _ in vertex_terms(gp)]
-        owns = [own_columns(t) for t in terms]
-        width = max(1, max(map(len, owns)))
-        V = len(terms)
-        k = 64
-        starts = np.full((V, k + 32, width), 0.5)
-        starts[:, :k] = spread(width, k, rng)
-        free = np.zeros((V, width), bool)
-        gridded = {}
-        snappers = []
-        order = np.argsort(data.loss, kind="stable")
-        for v, (term, own) in enumerate(zip(terms, owns)):
-            if own:
-                passing = term.passes(torch.as_tensor(data.X[order])).numpy()
-                near = data.X[order][passing][:3][:, list(own)]
-                if len(near):
-                    starts[v, k:, : len(own)] = around(near, 32, rng)
-            for j, c in enumerate(own):
-                grid = grid_of(self.space, c)
-                if grid is None:
-                    free[v, j] = True
-                else:
-                    gridded.setdefault(j, {})[v] = grid
-                if self.space.columns[c].parameter.grid is not None:
-                    snappers.append((v, j, self.space.columns[c]))
-            starts[v, :, len(own):] = 0.5
-        grids = {}
-        for j, by in gridded.items():
-            g = max(map(len, by.values()))
-            grids[j] = np.full((V, g), np.nan)
-            for v, grid in by.items():
-                grids[j][v, :len(grid)] = grid
-
-        def snap(X):
-            X = X.copy()
-            for v, j, column in snappers:
-                X[v, :, j] = column.snap(X[v, :, j])
-            return X
-
-        return Parts(snap(starts), free, grids, snap)
-
-    def joint(self, tree, gp, data, best, tops, rng) -> Array:
-        f = untried(acquisition_of(gp, "log_ei", best, len(data.loss)), self.space, data)
-        region = search_region(self.space, data, rng, "cpu")
-        terms = [t for t, _ in vertex_terms(gp)]
-        starts = [tops]
-        leaves = list(paths(tree))
-        for leaf in leaves:
-            rows = region.starts[rng.permutation(len(region.starts))[:64]].copy()
-            rows = rng.random(rows.shape)*(rows==0.5)+rows*(rows!=0.5)
-            for v in leaf:
-                for column, branch, size in terms[v].condition:
-                    rows[:, column] = (branch + 0.5) / size
-            rows = self.space.snap(rows)
-            found = values(f, rows)
-            starts.append(rows[np.argsort(-found)[:2]])
-        starts.append(region.starts[np.argsort(-values(f, region.starts))[:2]])
-        starts = np.concatenate(starts)
-        region = Region(region.lower, region.upper, starts, region.grids, region.snap)
-        return Lbfgsb(n_starts=len(starts))(f, region, rng)
+    def _whole(self, gp: GP, beta: float, best: Tensor, data: Data) -> Acquisition:
+        """The acquisition of whole points; -inf at points of a finite space that were tried."""
+        if self.acquisition == "ei":
+            return untried(lambda X: log_ei(gp.posterior(X), best), self.space, data)
+        return untried(lambda X: ucb(gp.posterior(X), beta), self.space, data)
 
 
-def best_path(tree: Sequence[Vertex], u: Array) -> set[int]:
-    total = np.array(u, dtype=float)
-    for vertex in reversed(tree):
-        total[vertex.index] += sum(total[list(group)].max() for group in vertex.children)
-    path = {0}
-    for vertex in tree:
-        if vertex.index in path:
-            path |= {group[int(np.argmax(total[list(group)]))] for group in vertex.children}
-    return path
+def design_size(tree: Sequence[Vertex]) -> int:
+    """Points of the initial design: for a point of every vertex, and two more than parameters."""
+    longest = max(sum(len(tree[v].columns) for v in path) for path in islice(paths(tree), 64))
+    return min(10, max(len(tree), longest + 2))
 
 
-def shorten(gp, t):
-    g = math.sqrt(1+math.log(1+t))
-    changes = {k: v.clamp_max(CFG["cap"] / g) for k, v in gp.theta.items() if k.endswith("lengthscale")}
+def a_gp_ucb(gp: GP, t: int) -> float:
+    """beta_t (eq. 12): its root is B_t + 4 sigma (I(y; f) + 1 + ln(1 / delta))^(1/2).
+
+    Notes
+    -----
+    I(y; f) = log det(I + K / sigma^2) / 2 (eq. 11); B_t = b(t) g(t)^d~ B_0 (eq. 13).
+    """
+    noise = float(gp.theta[NOISE])
+    gain = float(gp.chol.diagonal().log().sum()) - 0.5 * len(gp.X) * math.log(noise)  # eq. 11
+    norm = (1.0 + math.log1p(t)) ** 0.5  # eq. 13
+    return (norm + 4.0 * math.sqrt(noise * (gain + 1.0 - math.log(CONFIDENCE)))) ** 2  # eq. 12
+
+
+def shorten(gp: GP, t: int, dim: int) -> GP:
+    """The process with length-scales theta_t = min(theta_MAP, theta_0 / g(t)) (section 5)."""
+    longest = (1.0 + math.log1p(t)) ** (-0.25 / dim)  # eq. 13
+    changes = {
+        name: value.clamp_max(longest)
+        for name, value in gp.theta.items()
+        if name.startswith("lengthscale")
+    }
     return gp.with_theta(changes)
-
-
-def exploration(gp: GP, t: int, d: int) -> float:
-    kind = CFG.get("beta", "kandasamy")
-    if kind == "kandasamy":
-        return math.sqrt(CFG.get("c", 0.2) * d * math.log(2 * t))
-    n = len(gp.X)
-    noise = float(gp.theta["noise"])
-    gain = float(gp.chol.diagonal().log().sum()) - 0.5 * n * math.log(noise)
-    b0 = CFG.get("B0", 1.0)
-    h = CFG.get("h", 0.0)
-    return b0 * (1 + math.log(1 + t))**h + 4 * math.sqrt(noise) * math.sqrt(gain + 1 + math.log(10))

@@ -40,6 +40,14 @@ class Data:
         """Number of points asked so far: told, failed and pending."""
         return len(self.loss) + len(self.pending_memos)
 
+    @property
+    def haste(self) -> int:
+        """How often to halve the effort of a proposal: 0, 1 or 2, by the number of pending points.
+
+        With many points in flight proposals are wanted fast, and each of them matters less.
+        """
+        return sum(len(self.pending_memos) >= n for n in (8, 32))
+
     def needs_design(self, n_init: int) -> bool:
         """Whether the next point belongs to the initial design: too few asked, or too few told."""
         return self.n_rows < n_init or self.n_told < 2  # one value has no scale

@@ -67,7 +67,9 @@ class Bo:
         if data.needs_design(self.n_init or min(10, self.space.dim + 2)):
             return Proposal(x=sobol_point(self.space, data.number, data.seed))
         with one_thread():
-            kernel = mixed_kernel(self.space, "se" if paper else "matern52")
+            # A learnt variance lets long length-scales model a trend: on the sum of ten Branins,
+            # 100 evaluations, median of 3 seeds, 3.6 with it and 5.5 without.
+            kernel = mixed_kernel(self.space, "se" if paper else "matern52", scaled=not paper)
             gp, memo = fitted_gp(kernel, data, self.device)
             best = gp.fitted().min()
             pending = torch.as_tensor(data.pending, device=self.device)
@@ -86,9 +88,8 @@ def maximizer(name: str, gp: GP, acquisition: str, data: Data) -> Maximizer:
         return Direct()
     if name == "cmaes":
         return CmaEs()
-    # With many points in flight, proposals are wanted fast and each matters less.
-    n_starts = max(1, 6 // (1 + len(data.pending_memos) // 8))
+    n_starts = 6 >> data.haste
     if name == "elastic":
         family = acquisition_family(gp, acquisition, len(data.loss))
         return Elastic(family, largest_stretch(gp), n_starts)
-    return Lbfgsb(n_starts)
+    return Lbfgsb(n_starts, max_evaluations=40 >> data.haste)

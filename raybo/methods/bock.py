@@ -31,7 +31,7 @@ from torch import Tensor
 
 from raybo.acquisition.functions import log_ei
 from raybo.acquisition.maximizers.adam import Adam
-from raybo.acquisition.maximizers.base import Acquisition, Maximizer, Region
+from raybo.acquisition.maximizers.base import Acquisition, Region, values
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.acquisition.starts import spread
 from raybo.errors import SpaceError
@@ -51,9 +51,9 @@ from raybo.surrogate.slice_sampling import slice_sweep
 
 N_SAMPLES = 10  # of the hyperparameters; the authors' code
 BURN_IN = 99  # sweeps of the paper's chain before the first sample; the authors' code
-SPREADING = 10  # sweeps that move ten chains apart from the fit at which they begin
 FULL_TURN = 200  # chains moved at an ask * rows: ten up to 20 rows, one from 200 on
-CHUNK = 150_000  # entries of a covariance that are made at once
+SCREENERS = 3  # samples that judge the many starts; all of them judge the best of these
+CHUNK = 200_000  # entries of a covariance made at once: they stay in the cache
 
 
 @dataclass(frozen=True)
@@ -97,11 +97,14 @@ class Bock:
             rows = CylinderData.of(kernel, torch.as_tensor(data.X), y)
             logs, memo = self._hyperparameters(rows, data, rng)
             gp = CylinderGP.of(rows, rows.theta(logs), boundary=self.boundary)
-            best = y.min().expand(len(logs)) if paper else gp.fitted_min()
             gp = gp.told_mean(torch.as_tensor(data.pending))
+            best = y.min().expand(len(logs)) if paper else gp.fitted_min()
             f = untried(mean_ei(gp, best), self.space, data)
-            maximize: Maximizer = Adam() if paper else Lbfgsb()
-            x = maximize(f, self._region(data, rng), rng)
+            region = self._region(data, rng)
+            if paper:
+                return Proposal(x=Adam()(f, region, rng), memo=memo)
+            some = untried(mean_ei(gp.first(SCREENERS), best[:SCREENERS]), self.space, data)
+            x = Lbfgsb()(f, screened(some, region), rng)
         return Proposal(x=x, memo=memo)
 
     def _design(self, data: Data, rng: np.random.Generator) -> Array:
@@ -156,6 +159,12 @@ def mean_ei(gp: CylinderGP, best: Tensor) -> Acquisition:
     return f
 
 
+def screened(f: Acquisition, region: Region) -> Region:
+    """The region with the best of its starts alone."""
+    top = np.argsort(-values(f, region.starts), kind="stable")[:32]
+    return replace(region, starts=region.starts[top])
+
+
 def remembered(data: Data) -> tuple[Array, NDArrayInt, int]:
     """Latest samples in the memos, the trials that noted them, and the rows known then."""
     memos = (m for m in (*data.memos, *data.pending_memos) if "chains" in m)
@@ -197,7 +206,7 @@ def moved_chains(
     density, bounds = HyperDensity(rows), rows.bounds
     if not len(samples):
         samples = np.repeat(fitted(rows, samples), N_SAMPLES, axis=0)
-        for _ in range(SPREADING):
+        for _ in range(min(10, 1 + 2 * FULL_TURN // n)):  # move apart from the fit
             samples = slice_sweep(density, samples, bounds, rng)
         return samples, np.arange(N_SAMPLES)
     count = min(N_SAMPLES, max(1, FULL_TURN // n))

@@ -53,9 +53,10 @@ from raybo.surrogate.outcomes import standardize
 ACQUISITIONS = ("log_ei", "ei", "ucb")
 MAXIMIZERS = ("elastic", "multistart", "direct")  # the last two are the paper's rivals
 N_STARTS = 6
+EQUAL_TIME = 150  # random starts on flat ground take the time of one elastic start (d = 20)
 PAPER_LENGTHSCALE = 0.1  # section 4
 PAPER_NOISE = 1e-6  # the paper has none; Cholesky factors of long length-scales want some
-PAPER_HALVINGS = 12  # of a rung, 0.03 at l = 0.1: about delta l_min = 1e-5, section 4
+PAPER_HALVINGS = 12  # of the rung from 0.1 to 0.15: delta l_min = 1e-5, section 4
 
 
 @dataclass(frozen=True)
@@ -125,16 +126,17 @@ class Egp:
         # With many points in flight, proposals are wanted fast and each matters less.
         n_starts = max(1, N_STARTS // (1 + len(data.pending_memos) // 8))
         if self.maximizer == "multistart":
-            return Lbfgsb(n_starts)
+            return Lbfgsb(n_starts * EQUAL_TIME if paper else n_starts)
         family = acquisition_family(gp, acquisition, len(data.loss))
         search = Elastic(family, largest_stretch(gp), n_starts)
         return replace(search, n_screened=0, halvings=PAPER_HALVINGS) if paper else search
 
     def _region(self, data: Data, rng: np.random.Generator) -> Region:
         region = search_region(self.space, data, rng, self.device)
-        if self.preset == "paper":  # Algorithm 2 begins at random points
-            return replace(region, starts=self.space.sample(N_STARTS, rng))
-        return region
+        if self.preset != "paper":
+            return region
+        n_starts = N_STARTS * EQUAL_TIME if self.maximizer == "multistart" else N_STARTS
+        return replace(region, starts=self.space.sample(n_starts, rng))  # Algorithm 2, input
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,25 +17,35 @@ from raybo.methods.base import Array, Data
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.fit import NOISE_HYPER, fit
 from raybo.surrogate.gp import GP
-from raybo.surrogate.kernels.base import Kernel, OnColumns, Product, Theta, starting_theta
+from raybo.surrogate.kernels.base import (
+    Hyper,
+    Kernel,
+    OnColumns,
+    Product,
+    Theta,
+    starting_theta,
+)
 from raybo.surrogate.kernels.hamming import Hamming
 from raybo.surrogate.kernels.stationary import SE, Matern52
 from raybo.surrogate.outcomes import standardize
 
+Fit = Callable[..., Theta]  # (kernel, X, y, starts, noise=...) -> theta, as `raybo.surrogate.fit`
+
 GRID_LIMIT = 64  # values of a column searched one by one; a longer range is searched as continuous
 
 
-def mixed_kernel(space: AnySpace, shape: str, *, ard: bool = True) -> Kernel:
+def mixed_kernel(space: AnySpace, shape: str, *, ard: bool = True, scaled: bool = False) -> Kernel:
     """Kernel over all columns: by distance where values have an order, else by equality."""
     unordered = unordered_columns(space)
     ordered = tuple(i for i in range(space.dim) if i not in unordered)
     stationary = Matern52 if shape == "matern52" else SE
     if not unordered:
-        return stationary(space.dim, ard=ard)
+        return stationary(space.dim, ard=ard, scaled=scaled)
     by_equality = OnColumns(Hamming(len(unordered)), unordered)
     if not ordered:
         return by_equality
-    return Product((OnColumns(stationary(len(ordered), ard=ard), ordered), by_equality))
+    by_distance = OnColumns(stationary(len(ordered), ard=ard, scaled=scaled), ordered)
+    return Product((by_distance, by_equality))
 
 
 def unordered_columns(space: AnySpace) -> tuple[int, ...]:
@@ -43,11 +53,19 @@ def unordered_columns(space: AnySpace) -> tuple[int, ...]:
     return tuple(i for i, c in enumerate(space.columns) if c.kind in ("categorical", "choice"))
 
 
-def fitted_gp(kernel: Kernel, data: Data, device: str) -> tuple[GP, dict[str, Any]]:
+def fitted_gp(
+    kernel: Kernel,
+    data: Data,
+    device: str,
+    *,
+    noise: Hyper = NOISE_HYPER,
+    fit: Fit = fit,
+) -> tuple[GP, dict[str, Any]]:
     """The Gaussian process of the told rows, and what to remember of it.
 
     Hyperparameters are fitted again when the data have grown by a tenth since the last fit, which
-    is found in the memos; in between the model costs one Cholesky factor.
+    is found in the memos; in between the model costs one Cholesky factor. A fit starts from the
+    last one; `fit` is for kernels that have a better way to it than the common one.
     """
     X = torch.as_tensor(data.X, device=device)
     y = torch.as_tensor(standardize(data.loss), device=device)
@@ -58,14 +76,14 @@ def fitted_gp(kernel: Kernel, data: Data, device: str) -> tuple[GP, dict[str, An
     )
     start = {
         **starting_theta(kernel),
-        "noise": torch.tensor(NOISE_HYPER.start, dtype=torch.float64),
+        "noise": torch.tensor(noise.start, dtype=torch.float64),
     }
     n = len(y)
     if last is not None and n - last["fitted"] < max(1, last["fitted"] // 10):
         theta = theta_from_json(last["theta"], device)
         return GP.of(kernel, theta, X, y), {}
-    starts = [start] if last is None else [theta_from_json(last["theta"], device)]
-    theta = fit(kernel, X, y, starts)
+    first = start if last is None else theta_from_json(last["theta"], device)
+    theta = fit(kernel, X, y, [first], noise=noise)
     return GP.of(kernel, theta, X, y), {"theta": theta_to_json(theta), "fitted": n}
 
 
@@ -116,7 +134,8 @@ def search_region(space: AnySpace, data: Data, rng: np.random.Generator, device:
     """The cube with its grids, and starts: spread over it, and around the best points so far."""
     unordered = unordered_columns(space)
     best = data.X[np.argsort(data.loss, kind="stable")[:3]]
-    starts = np.concatenate([spread(space.dim, 256, rng), around(best, 256, rng, unordered)])
+    n = 256 >> data.haste
+    starts = np.concatenate([spread(space.dim, n, rng), around(best, n, rng, unordered)])
     grids = {i: g for i in range(space.dim) if (g := grid_of(space, i)) is not None}
     return Region(
         np.zeros(space.dim), np.ones(space.dim), space.snap(starts), grids, space.snap, device

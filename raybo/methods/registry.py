@@ -15,7 +15,10 @@ METHODS = {
     "random": "raybo.methods.random_search:RandomSearch",
     "sobol": "raybo.methods.random_search:Sobol",
     "bo": "raybo.methods.bo:Bo",
+    "rembo": "raybo.methods.rembo:Rembo",
     "addtree": "raybo.methods.addtree:AddTree",
+    "addgp": "raybo.methods.addgp:AddGp",
+    "rpp": "raybo.methods.rpp:Rpp",
     "egp": "raybo.methods.egp:Egp",
     "bock": "raybo.methods.bock:Bock",
 }

@@ -3,14 +3,13 @@
 Paper       Code             Meaning
 A           gaussian_rows    (D, d) standard normal, row i a pure function of (seed, i): not stored
 y           z                point of the small box
-Y           [-bound, bound]  the small box, bound = sqrt(d) (section 3)
+Y           [-bound, bound]  the small box, to the power d
 p_X(A y)    images           image in [-1, 1]^D, clipped
 s(A y)      images           the same, snapped to the values of discrete columns
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,14 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raybo.methods.base import Array, Data, Proposal
+from raybo.methods.base import Array, Data, Memo, Proposal
 from raybo.space.any_space import AnySpace
 from raybo.space.box import Box
 from raybo.space.design import sobol_point
 from raybo.space.vector import Embedded, gaussian_rows
 
 SAMPLED_ROWS = 100  # rows of A that stand for all of them: 10^2 and 10^12 dimensions cost alike
-CHECKED_DIM = 1000  # up to here two z with one image are told apart from two points
+CHECKED_DIM = 1000  # columns; beyond, no two z have the same image in practice
+_SAME = 1e-6  # largest difference of an image computed twice, as rows of the cube
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,7 @@ class Embedding:
     space: AnySpace
     d: int
     seed: int
-
-    @property
-    def bound(self) -> float:
-        """Half the width of the small box."""
-        return math.sqrt(self.d)
+    bound: float  # half the width of the small box
 
     @cached_property
     def columns(self) -> NDArray[np.int64]:
@@ -63,10 +59,14 @@ class Embedding:
             c.parameter.grid is not None for c in self.space.columns
         )
 
+    @cached_property
+    def _all_rows(self) -> Array:
+        return gaussian_rows(self.seed, np.arange(self.space.dim), self.d)
+
     def images(self, Z: Array) -> Array:
         """Rows of the cube (n, D) that the rows of Z (n, d) stand for, snapped."""
-        source = [Embedded(self.seed, tuple(z)).at(_all(self.space.dim)) for z in Z]
-        return self.space.snap((np.reshape(source, (len(Z), self.space.dim)) + 1.0) / 2.0)
+        x = np.clip(Z @ self._all_rows.T, -1.0, 1.0)
+        return self.space.snap((x + 1.0) / 2.0)
 
     def design(self, index: int) -> Array:
         """Element `index` of a scrambled Sobol sequence in the small box: (d,)."""
@@ -88,50 +88,44 @@ class Embedding:
         A user's own point has no z. Nor has one that the study drew in place of a duplicate: its
         memo is there, but its row is not the image.
         """
-        told = [self._z(m, row) for m, row in zip(data.memos, data.X, strict=True)]
-        kept = np.array([z is not None for z in told], dtype=bool)
-        pending = [self._z(m, row) for m, row in zip(data.pending_memos, data.pending, strict=True)]
+        told, X = self._own(data.memos, data.X)
+        waiting, pending = self._own(data.pending_memos, data.pending)
         return replace(
             data,
-            X=self._stack(told),
-            loss=data.loss[kept],
-            failed=data.failed[kept],
-            memos=tuple(m for m, keep in zip(data.memos, kept, strict=True) if keep),
-            pending=self._stack(pending),
-            pending_memos=tuple(
-                m for m, z in zip(data.pending_memos, pending, strict=True) if z is not None
-            ),
+            X=X,
+            loss=data.loss[told],
+            failed=data.failed[told],
+            memos=tuple(data.memos[i] for i in told),
+            pending=pending,
+            pending_memos=tuple(data.pending_memos[i] for i in waiting),
         )
 
-    def _z(self, memo: Mapping[str, Any], row: Array) -> list[float] | None:
-        z = memo.get("z")
-        if z is None or len(z) != self.d:
-            return None
-        if 0 < len(row) <= CHECKED_DIM:
-            image = self.images(np.array([z]))[0]
-            if np.abs(image - row).max() > 1e-6:
-                return None
-        return list(z)
+    def _own(self, memos: tuple[Memo, ...], X: Array) -> tuple[NDArray[np.intp], Array]:
+        """Numbers of the rows that have a z, and these z."""
+        rows = np.array([i for i, m in enumerate(memos) if len(m.get("z", ())) == self.d], int)
+        Z = np.reshape([memos[i]["z"] for i in rows], (len(rows), self.d)).astype(np.float64)
+        if self.checked and len(rows):
+            true = np.abs(self.images(Z) - X[rows]).max(1) < _SAME
+            rows, Z = rows[true], Z[true]
+        return rows, Z
 
-    def _stack(self, rows: list[list[float] | None]) -> Array:
-        return np.reshape([z for z in rows if z is not None], (-1, self.d)).astype(np.float64)
+    @property
+    def checked(self) -> bool:
+        """Whether images are compared: with few coordinates all of them may be clipped."""
+        return self.space.dense and self.space.dim <= CHECKED_DIM
 
     def is_new(self, z: Array, data: Data) -> bool:
-        """Whether neither z nor, where that can be checked, its image is among `data`."""
-        if any(np.array_equal(z, other) for other in (*data.X, *data.pending)):
+        """Whether neither z nor, where that is checked, its image is among `data` (with z)."""
+        known = np.concatenate([data.X, data.pending])
+        if (known == z).all(1).any():
             return False
-        if not self.space.dense or self.space.dim > CHECKED_DIM:
+        if not self.checked:
             return True
-        known = self.images(np.concatenate([data.X, data.pending]))
-        return not bool((known == self.images(z[None])).all(1).any())
+        return not bool((np.abs(self.images(known) - self.images(z[None])).max(1) < 1e-12).any())
 
     def random(self, rng: np.random.Generator) -> Array:
         """Uniform point of the small box: (d,)."""
         return rng.uniform(-self.bound, self.bound, self.d)
-
-
-def _all(dim: int) -> NDArray[np.uint64]:
-    return np.arange(dim, dtype=np.uint64)
 
 
 def embedding_seed(seed: int, lane: int) -> int:

@@ -25,7 +25,7 @@ _WIDE = 1000  # coordinates of a box that get columns of their own
 _MARK = "raybo"  # attribute of the studies in an Optuna database that are ours to replace
 
 
-def export(result: Result, to: str, path: Path) -> None:
+def write_table(result: Result, to: str, path: Path) -> None:
     """Write the trials of `result` to a file.
 
     Parameters
@@ -67,7 +67,7 @@ def table(result: Result) -> pd.DataFrame:
     frame = result.to_dataframe()
     if isinstance(result.space, Box) and "x" in frame:
         boxes = [_box_cells(trial, result.space) for trial in result.trials]
-        place = frame.columns.get_loc("x")
+        place = list(frame.columns).index("x")
         parts = [frame.iloc[:, :place], pandas.DataFrame(boxes), frame.iloc[:, place + 1 :]]
         frame = pandas.concat(parts, axis=1)
     for name in frame.columns:
@@ -75,7 +75,7 @@ def table(result: Result) -> pd.DataFrame:
         kinds = {type(v) for v in values if v is not None and v == v}
         if not kinds <= {bool, int, float} and kinds != {str}:
             frame[name] = [None if v is None or v != v else _text(v) for v in values]
-    return frame  # type: ignore[no-any-return]
+    return frame
 
 
 def _box_cells(trial: Trial, space: Box) -> dict[str, Any]:
@@ -132,8 +132,7 @@ def _empty_study(optuna: Any, storage: Any, result: Result, path: Path) -> Any:
     study = optuna.create_study(study_name=result.name, storage=storage, direction=direction)
     study.set_user_attr(_MARK, result.location)
     study.set_user_attr("method", json.dumps(dict(result.method)))
-    if result.metric:
-        study.set_metric_names([result.metric])
+    study.set_user_attr("metric", result.metric)
     return study
 
 

@@ -73,7 +73,8 @@ class RayBackend:
             self._proposers[lane] = actor.options(**options).remote(self._search)
         try:
             ref = self._proposers[lane].propose.remote(*call)
-            answer: dict[str, Any] = await asyncio.wait_for(ref, PROPOSAL_SECONDS)
+            async with asyncio.timeout(PROPOSAL_SECONDS):
+                answer: dict[str, Any] = await ref
         except exceptions.RayTaskError as error:
             raise ProposerFailed(str(error)) from None
         except (exceptions.RayError, TimeoutError) as error:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import logging
 import math
 import os
+import socket
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import ray
@@ -14,6 +17,9 @@ from ray import exceptions
 from raybo.errors import StudyError
 from raybo.runtime.plan import Resources
 
+logger = logging.getLogger(__name__)
+
+_REACH_SECONDS = 2.0  # for a cluster that is said to run on this machine
 _NAMES = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
 WAIT_VARIABLE = "RAYBO_WAIT_FOR_NODES"
 
@@ -26,8 +32,11 @@ def connect() -> None:
     """
     if ray.is_initialized():
         return
+    stale = None if "RAY_ADDRESS" in os.environ else _stale_address()
+    if stale:
+        logger.warning("the cluster at %s is gone: starting a local one instead", stale)
     try:
-        ray.init(logging_level=logging.WARNING)
+        ray.init(address="local" if stale else None, logging_level=logging.WARNING)
     except (ConnectionError, RuntimeError, ValueError, exceptions.RayError) as error:
         address = os.environ.get("RAY_ADDRESS")
         where = (
@@ -38,6 +47,21 @@ def connect() -> None:
             "Python have the same versions there, and that RAY_AUTH_MODE and its token are the "
             "same; or unset RAY_ADDRESS and call ray.init(address='local') first"
         ) from error
+
+
+def _stale_address() -> str | None:
+    """Address that Ray would join and wait for in vain: its cluster was killed, its note is left."""
+    root = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
+    try:
+        address = (Path(root) / "ray" / "ray_current_cluster").read_text().strip()
+    except OSError:
+        return None
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=_REACH_SECONDS).close()
+    except (OSError, ValueError):
+        return address or None
+    return None
 
 
 def driver_node() -> str:

@@ -8,6 +8,7 @@ again replays it and goes on.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 import traceback
 from collections import deque
@@ -64,10 +65,9 @@ class Coordinator:
             self._spawn(job())
         while self.state not in _END:
             self._step()
-            try:
-                await asyncio.wait_for(self._wake.wait(), _TICK)
-            except TimeoutError:
-                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_TICK):
+                    await self._wake.wait()
             self._wake.clear()
         for task in self._tasks:
             task.cancel()
@@ -133,8 +133,10 @@ class Coordinator:
         if self.state == "running":
             self._check_limits()
         if self.state == "running":
+            limit = self._limit()
+            self._supply.refresh(self._settings.workers, self.pool.duration(), limit)
             self._fill()
-            self._prepare()
+            self._prepare(limit)
             self._check_end()
         if self.state in ("draining", "stopping") and not self.pool.running:
             self._move_to("closing")
@@ -226,12 +228,10 @@ class Coordinator:
         self.ledger.add("asked", number=item.number, config=item.config, memo=item.memo)
         return item.number
 
-    def _prepare(self) -> None:
-        pool, workers = self.pool, self._settings.workers
+    def _prepare(self, limit: float) -> None:
         waiting = len(self._queue) + len(self._record.points)
-        idle = max(0, workers - len(pool.running) - waiting)
-        room, limit = self._room() - waiting, self._limit()
-        self._supply.prepare(pool.expected(), idle, workers, pool.duration(), room, limit)
+        idle = max(0, self._settings.workers - len(self.pool.running) - waiting)
+        self._supply.prepare(self.pool.expected(), idle, self._room() - waiting, limit)
 
     def _ended(self, end: Ended) -> None:
         entry = self._record.entries[end.number]

@@ -91,6 +91,8 @@ def failure_of_ray(error: BaseException) -> Failure:
             cause = error.cause if isinstance(error.cause, BaseException) else error
             kind = type(cause).__name__
             reason = f"the worker could not run the trial: {kind}: {_last_line(cause)}"
+            if "ModuleNotFoundError" in reason:
+                reason += "; give the workers the module, say by resources={'runtime_env': ...}"
             return Failure("exception", shorten(reason), kind, str(error)[-_TRACEBACK_CHARS:])
         case exceptions.OutOfMemoryError():
             return Failure("memory", "out of memory: Ray's monitor killed the worker", "memory")

@@ -244,12 +244,18 @@ def _put(value: Any, what: str, culprit: Any) -> Any:
         return ray.put(value)
     except (TypeError, pickle.PicklingError, AttributeError, RecursionError) as error:
         found: Any = ray.util.inspect_serializability(culprit, print_file=io.StringIO())[1]
-        names = sorted({f"{f.name} (a {type(f.obj).__name__})" for f in found}) or [repr(culprit)]
+        names = sorted({_name_of(failure) for failure in found}) or [repr(culprit)]
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise StudyError(
             f"{what} cannot be sent to the workers: {', '.join(names[:3])} cannot be pickled "
             f"({reason}); create it inside the function, or load it from a file there"
         ) from error
+
+
+def _name_of(failure: Any) -> str:
+    """Name of what cannot be pickled; Ray's report has had two shapes."""
+    path = getattr(failure, "path", None) or (getattr(failure, "name", "?"),)
+    return f"{path[-1]} (a {type(failure.obj).__name__})"
 
 
 def _resume_line(plan: Plan) -> str:

@@ -65,9 +65,29 @@ class Result:
         pandas = importlib.import_module("pandas")
         return pandas.DataFrame([_row(trial, self.space) for trial in self.trials])  # type: ignore[no-any-return]
 
-    def plot_history(self) -> Any:
-        """Figure (plotly) of the values over the trials."""
-        return importlib.import_module("raybo.report.plots").plot_history(self)
+    def plot_history(self, optimum: float | None = None) -> Any:
+        """Figure (plotly) of the values and the best so far; of the regret, given the optimum."""
+        return _plots().plot_history(self, optimum)
+
+    def plot_importances(self) -> Any:
+        """Figure of how much each parameter matters."""
+        return _plots().plot_importances(self)
+
+    def plot_slices(self) -> Any:
+        """Figure of the values against each of the parameters that matter most."""
+        return _plots().plot_slices(self)
+
+    def plot_parallel(self) -> Any:
+        """Figure of the trials in parallel coordinates."""
+        return _plots().plot_parallel(self)
+
+    def plot_timeline(self) -> Any:
+        """Figure of what each worker did when."""
+        return _plots().plot_timeline(self)
+
+    def plot_tree(self) -> Any:
+        """Figure of the evaluations per branch of a conditional space."""
+        return _plots().plot_tree(self)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write an HTML report."""
@@ -214,6 +234,11 @@ def flat_config(config: Mapping[str, Any], space: AnySpace) -> dict[str, Any]:
 
     walk(config, "")
     return flat
+
+
+def _plots() -> Any:
+    """The module that draws, which stands above this one: imported by name, on use."""
+    return importlib.import_module("raybo.report.plots")
 
 
 def _short(value: Any, length: int) -> str:

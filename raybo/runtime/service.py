@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 import traceback
 from collections.abc import Mapping
@@ -52,11 +53,10 @@ class Service:
             self._run = asyncio.get_running_loop().create_task(coordinator.run())
         ledger = coordinator.ledger
         if len(ledger.acknowledged) <= after and not self._run.done():
-            try:
-                await asyncio.wait_for(ledger.changed.wait(), wait)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await ledger.changed.wait()
                 await asyncio.sleep(_GATHER_SECONDS)
-            except TimeoutError:
-                pass
         ledger.changed.clear()
         return self._answer(coordinator, after)
 
@@ -113,7 +113,8 @@ class CoordinatorActor:
     async def poll(self, after: int, wait: float, parcel: list[Any]) -> dict[str, Any]:  # noqa: D102
         async with self._opening:
             if self._service is None:
-                plan, space, objective = await asyncio.wait_for(parcel[0], _FETCH_SECONDS)
+                async with asyncio.timeout(_FETCH_SECONDS):
+                    plan, space, objective = await parcel[0]
                 me = ray.get_runtime_context().current_actor
                 backend = RayBackend(parcel[1], parcel[2], me, plan.lanes)
                 self._service = Service(plan, space, objective, backend)

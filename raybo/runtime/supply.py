@@ -30,6 +30,7 @@ class Supply:
         self._backend = backend
         self._fail = fail
         self._spawn = spawn
+        self._fresh = False
 
     def lane_of(self, number: int) -> Lane:
         """Lane that a trial belongs to."""
@@ -59,23 +60,17 @@ class Supply:
         ready = [lane for lane in self.lanes if lane.ready]
         return min(ready, key=lambda lane: lane.ready[0].number).pop() if ready else None
 
-    def prepare(
-        self,
-        finishes: Sequence[float],
-        idle: int,
-        workers: int,
-        duration: float,
-        room: int,
-        limit: float,
-    ) -> None:
-        """Ask the proposers for what will be wanted soon, at most `room` in all."""
+    def refresh(self, workers: int, duration: float, limit: float) -> None:
+        """Throw away proposals that could know more, if a worker may wait for better ones."""
         seconds = self._pace(limit)
-        fresh = seconds is not None and is_fresh(seconds, workers, duration)
-        if fresh:
-            for lane in self.lanes:
-                if not lane.calling:
-                    lane.drop_stale()
-        want = min(buffer_size(finishes, idle, seconds or 0.0, fresh), room)
+        self._fresh = seconds is not None and is_fresh(seconds, workers, duration)
+        for lane in self.lanes if self._fresh else ():
+            if not lane.calling:
+                lane.drop_stale()
+
+    def prepare(self, finishes: Sequence[float], idle: int, room: int, limit: float) -> None:
+        """Ask the proposers for what will be wanted soon, at most `room` in all."""
+        want = min(buffer_size(finishes, idle, self._pace(limit) or 0.0, self._fresh), room)
         calls: dict[int, list[int]] = {}
         for _ in range(want - self.claimed):
             free = [

@@ -46,7 +46,6 @@ class Lock:
         text = json.dumps({**self._who, "since": time.time(), "epoch": epoch}).encode()
         os.pwrite(self._fd, text, 0)
         os.ftruncate(self._fd, len(text))
-        os.fsync(self._fd)
 
     def check(self) -> None:
         """Raise unless this is still the newest holder."""

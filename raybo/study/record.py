@@ -60,7 +60,8 @@ class Record:
     session: dict[str, Any] = field(default_factory=dict)  # the last one
     before: int = 0  # trials that had finished when it began
     stopped: dict[str, Any] | None = None  # how it ended; None while it runs or after a kill
-    seconds: float = 0.0  # of the sessions that ended
+    seconds: float = 0.0  # of the sessions that ended; a killed one up to its last result
+    latest: float = 0.0  # when the last trial finished
     points: list[Any] = field(default_factory=list)  # configs to evaluate first, not yet asked
     entries: dict[int, Entry] = field(default_factory=dict)  # by number, in the order of asking
     order: list[int] = field(default_factory=list)  # numbers in the order of finishing
@@ -114,6 +115,8 @@ class Record:
         self.header = {k: v for k, v in event.items() if k != "kind"}
 
     def _on_session(self, event: Mapping[str, Any]) -> None:
+        if self.session and self.stopped is None:
+            self.seconds += max(0.0, self.latest - self.session["time"])
         self.session = {k: v for k, v in event.items() if k != "kind"}
         self.before = len(self.order)
         self.stopped = None
@@ -175,6 +178,7 @@ class Record:
         trial.state = state
         trial.attempts = event.get("attempts", trial.attempts)
         trial.started, trial.finished = event.get("started"), event.get("finished")
+        self.latest = max(self.latest, trial.finished or 0.0)
         self.order.append(trial.number)
         return trial
 

@@ -193,6 +193,18 @@ class CylinderGP:
             g, c = g - g_0 * across / c_0, c - across.square() / c_0
         return g.square() / c
 
+    def first(self, n_samples: int) -> CylinderGP:
+        """The processes of the first samples alone."""
+        keep = slice(n_samples)
+        data = self.data
+        if data.y.ndim == 2:
+            centre = None if data.at_centre is None else data.at_centre.expand(len(data.y))[keep]
+            data = replace(data, y=data.y[keep], at_centre=centre)
+        theta = {name: value[keep] for name, value in self.theta.items()}
+        return CylinderGP(
+            data, theta, self.boundary, self.mean[keep], self.inverse[keep], self.alpha[keep]
+        )
+
     def fitted_min(self) -> Tensor:
         """Least posterior mean (s,) over the data."""
         fitted = self.data.y - self.theta[NOISE][:, None] * self.alpha
@@ -202,7 +214,11 @@ class CylinderGP:
         return torch.minimum(least, self.data.at_centre)
 
     def told_mean(self, X: Tensor) -> CylinderGP:
-        """The processes with pending rows told their own posterior mean; the means stay."""
+        """The processes with pending rows told their own posterior mean.
+
+        The variance shrinks around them. The mean stays as it is, but for what a datum at the
+        centre, which changes its direction with the query, makes of them.
+        """
         if not len(X):
             return self
         mean = self.posterior(X).mean

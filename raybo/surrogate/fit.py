@@ -19,7 +19,7 @@ from raybo.surrogate.linalg import cholesky
 NOISE_HYPER = Hyper(NOISE, (), 1e-6, 1.0, 1e-2, LogNormal(-4.0, 1.0))
 
 
-class _Target:
+class Target:
     """Negative log posterior of the log-hyperparameters, as one flat vector."""
 
     def __init__(self, kernel: Kernel, X: Tensor, y: Tensor, noise: Hyper) -> None:
@@ -57,17 +57,18 @@ class _Target:
         K = self.kernel(self.X, self.X, theta) + theta[NOISE] * self.eye
         with torch.no_grad():
             value, slope, _ = likelihood(K, self.y)
-        prior = sum(
-            (h.prior.log_density(part).sum() for h, part in self._priors(logs) if h.prior),
+        penalty = self.penalty(logs)
+        # d(-log p)/dK is known in closed form, so autograd only runs through the kernel.
+        (gradient,) = torch.autograd.grad((K * slope).sum() + penalty, logs)
+        return float(value + penalty.detach()), gradient.cpu().numpy()
+
+    def penalty(self, logs: Tensor) -> Tensor:
+        """Negative log prior density, up to a constant."""
+        parts = zip(self.hypers, torch.split(logs, self.sizes), strict=True)
+        return -sum(
+            (h.prior.log_density(part).sum() for h, part in parts if h.prior),
             start=logs.new_zeros(()),
         )
-        # d(-log p)/dK is known in closed form, so autograd only runs through the kernel.
-        total = (K * slope).sum() - prior
-        (gradient,) = torch.autograd.grad(total, logs)
-        return float(value - prior.detach()), gradient.cpu().numpy()
-
-    def _priors(self, logs: Tensor) -> list[tuple[Hyper, Tensor]]:
-        return list(zip(self.hypers, torch.split(logs, self.sizes), strict=True))
 
 
 def likelihood(K: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -88,6 +89,18 @@ def likelihood(K: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     log_det = 2.0 * chol.diagonal().log().sum()
     value = 0.5 * (residual @ alpha + log_det + len(y) * math.log(2.0 * math.pi))
     return value, 0.5 * (inverse - torch.outer(alpha, alpha)), mean
+
+
+def negative_log_likelihood(K: Tensor, y: Tensor) -> float:
+    """Value of `likelihood` alone, for a third of its time."""
+    chol = cholesky(K)
+    half = torch.linalg.solve_triangular(
+        chol, torch.stack([y, torch.ones_like(y)], 1), upper=False
+    )
+    mean = (half[:, 0] @ half[:, 1]) / half[:, 1].square().sum()
+    fit_term = (half[:, 0] - mean * half[:, 1]).square().sum()
+    log_det = 2.0 * chol.diagonal().log().sum()
+    return float(0.5 * (fit_term + log_det + len(y) * math.log(2.0 * math.pi)))
 
 
 def fit(
@@ -119,7 +132,7 @@ def fit(
     dict
         The kernel's hyperparameters, with "noise" and "mean".
     """
-    target = _Target(kernel, X, y, noise)
+    target = Target(kernel, X, y, noise)
     best: tuple[float, NDArray[np.float64]] | None = None
     for start in starts:
         found = minimize(

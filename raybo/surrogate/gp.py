@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from raybo.errors import SurrogateError
-from raybo.surrogate.kernels.base import Kernel, Sum, Theta
+from raybo.surrogate.kernels.base import Kernel, Terms, Theta
 from raybo.surrogate.linalg import cholesky, extend_cholesky
 
 NOISE = "noise"  # variance of the noise, beside the kernel's own hyperparameters in theta
@@ -48,7 +48,7 @@ class GP:
         """Posterior of the function at X, or of term `part` of a sum of kernels."""
         kernel, theta = self.kernel, self.theta
         if part is not None:
-            if not isinstance(kernel, Sum):
+            if not isinstance(kernel, Terms):
                 raise SurrogateError(f"part={part} needs a Sum of kernels, this is {kernel}")
             kernel, theta = kernel.term(part, theta)
         K = kernel(self.X, X, theta)

@@ -79,6 +79,7 @@ def _step_out(
     """Intervals (k, 2) around x that reach out of the slices, or as far as is allowed."""
     left = x - width * rng.random(len(x))
     ends = np.stack([left, left + width], axis=1)
+    ends[np.isneginf(level)] = bounds  # a state of no density, which new data may leave behind
     steps = rng.integers(_STEPS, size=len(x))
     room = np.stack([steps, _STEPS - 1 - steps], axis=1)  # a random split keeps it reversible
     while True:

@@ -7,12 +7,14 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from raybo.benchmarks import proposal, run
-from raybo.benchmarks.proposal import ASKS, QUICK_ASKS, time_ask, time_asks
+from raybo.benchmarks.proposal import ASKS, QUICK_ASKS, Seconds, time_ask, time_asks
 from raybo.benchmarks.rivals import installed
 
 
 def test_time_ask_is_the_mean_of_some_seconds():
-    assert 0 < time_ask("random", 5, asks=2, problem="branin") < 10
+    seconds = time_ask("random", 5, asks=2, problem="branin")
+    assert 0 < seconds.cpu < 10
+    assert 0 < seconds.wall < 10
 
 
 def test_times_are_printed_with_their_ratios():
@@ -20,16 +22,17 @@ def test_times_are_printed_with_their_ratios():
 
     def clock(spec, n, asks):
         asked.append((spec, n, asks))
-        return n / 1000 * (3 if spec == "sobol" else 1)
+        factor = 3 if spec == "sobol" else 1
+        return Seconds(n / 1000 * factor, n / 2000 * factor**2)
 
     console = Console(file=io.StringIO(), width=150)
     times = time_asks(["random", "sobol"], console=console, sizes=(50, 200), clock=clock)
-    assert times["sobol", 200] == pytest.approx(0.6)
+    assert times["sobol", 200].wall == pytest.approx(0.6)
     assert asked[2:] == [(spec, n, ASKS) for n in (50, 200) for spec in ("random", "sobol")]
     shown = console.file.getvalue()
-    assert "sobol / random" in shown
+    assert "sobol / random (CPU)" in shown
     assert "600.0" in shown
-    assert "3.0" in shown
+    assert "3.0 (9.0)" in shown
 
 
 @pytest.mark.parametrize("peer", [name for name in installed() if name == "optuna-gp"])
@@ -38,7 +41,7 @@ def test_quick_asks_the_peers_less_often(peer):
 
     def clock(spec, _, asks):
         counts[spec] = asks
-        return 1.0
+        return Seconds(1.0, 1.0)
 
     console = Console(file=io.StringIO())
     time_asks(["random", peer], quick=True, console=console, sizes=(50,), clock=clock)

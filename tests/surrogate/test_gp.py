@@ -150,15 +150,23 @@ def test_parts_of_a_sum_add_up(rows: tuple) -> None:
     parts = gp.posterior(Z, part=0).mean + gp.posterior(Z, part=1).mean
     np.testing.assert_allclose(parts + 0.5, gp.posterior(Z).mean, rtol=1e-9)
     with pytest.raises(SurrogateError, match="needs a Sum"):
-        GP.of(SE(D), {"lengthscale": tensor([1.0] * D), "noise": tensor(0.1),
-                      "mean": tensor(0.0)}, X, y).posterior(Z, part=0)
+        GP.of(
+            SE(D),
+            {"lengthscale": tensor([1.0] * D), "noise": tensor(0.1), "mean": tensor(0.0)},
+            X,
+            y,
+        ).posterior(Z, part=0)
 
 
 def test_a_wrong_name_in_theta_is_refused(rows: tuple) -> None:
     X, y, _ = rows
     with pytest.raises(SurrogateError, match="lengthscales"):
-        GP.of(SE(D), {"lengthscales": tensor([1.0] * D), "noise": tensor(0.1),
-                      "mean": tensor(0.0)}, X, y)
+        GP.of(
+            SE(D),
+            {"lengthscales": tensor([1.0] * D), "noise": tensor(0.1), "mean": tensor(0.0)},
+            X,
+            y,
+        )
 
 
 def test_cholesky_of_equal_rows_uses_jitter_and_reports_when_none_helps() -> None:

@@ -20,7 +20,8 @@ All starts climb together; a rung costs one Cholesky factor, made when the first
 Departures. Steps are even in log l, not in l. The length-scale is restored before a halved step
 (as printed it falls twice), the step grows again where it meets a whole rung, and ends at l_tau
 (as printed, one step below). A search that stays on a peak has arrived and halves nothing: only
-one on flat ground is stuck, which the slope beside it tells. A start that stays stuck is dropped.
+one on flat ground is stuck, which the slope beside it tells. A start that stays stuck is dropped,
+at once if it stood on a plain before the step.
 """
 
 from __future__ import annotations
@@ -152,6 +153,7 @@ class _Climbers:
             stuck = ~moved
             stuck[stuck] = self._is_flat(height, rows[stuck])  # line 14
             step[rows[stuck]] //= 2  # line 15
+            step[self._on_a_plain(rows[stuck])] = 0
             on = rows[~stuck]
             self.X[on], self.height[on] = new[~stuck], height  # line 17
             aligned = height & -height or self.ladder.rung  # the largest step that meets a rung
@@ -166,6 +168,14 @@ class _Climbers:
         distance = np.linalg.norm(new - start, axis=1)
         return new, distance > MOVEMENT * np.linalg.norm(self.width)
 
+    def _on_a_plain(self, rows: Rows) -> Rows:
+        """Those of the rows with no slope at their own height either: no step can be too long."""
+        heights = np.unique(self.height[rows])
+        groups = [rows[self.height[rows] == height] for height in heights]
+        flat = [self._is_flat(int(h), group) for h, group in zip(heights, groups, strict=True)]
+        kept = [group[f] for group, f in zip(groups, flat, strict=True)]
+        return np.concatenate([rows[:0], *kept])
+
     def _is_flat(self, height: int, rows: Rows) -> NDArray[np.bool_]:
         """Whether there is no slope right beside the points, as there is beside a peak."""
         if not len(rows):
@@ -176,7 +186,7 @@ class _Climbers:
         Z = torch.as_tensor(inside, device=self.region.device).requires_grad_()
         value = self.ladder.at(height)(Z)
         (slope,) = torch.autograd.grad(value.sum(), Z)
-        return np.asarray((slope.abs().amax(1) < SLOPE * value.abs()).detach().cpu().numpy())
+        return np.asarray((slope.abs().amax(1) <= SLOPE * value.abs()).detach().cpu().numpy())
 
 
 def stretch(gp: GP, multiple: float) -> GP:

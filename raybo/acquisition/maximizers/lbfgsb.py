@@ -160,6 +160,7 @@ class _Climb:
     def _remember(self, rows: Rows, s: Array, y: Array) -> None:
         curvature = (s * y).sum(1)
         good = curvature > 1e-10 * np.sqrt((s * s).sum(1) * (y * y).sum(1))
+        good &= curvature > 1e-300  # its reciprocal is finite
         rows, s, y = rows[good], s[good], y[good]
         slot = self.count[rows] % _MEMORY
         self.S[slot, rows], self.Y[slot, rows] = s, y

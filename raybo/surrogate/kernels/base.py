@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -62,6 +62,14 @@ class Kernel(Protocol):
 
     def diag(self, X: Tensor, theta: Theta) -> Tensor:
         """Variances (n,): the diagonal of `self(X, X, theta)`."""
+
+
+@runtime_checkable
+class Terms(Protocol):
+    """A kernel that is a sum, whose terms have posteriors of their own."""
+
+    def term(self, index: int, theta: Theta) -> tuple[Kernel, Theta]:
+        """Term `index` and its own hyperparameters."""
 
 
 def starting_theta(kernel: Kernel, device: torch.device | None = None) -> dict[str, Tensor]:

@@ -19,12 +19,14 @@ _SPIKE = 0.02  # standard deviation of the spike
 
 
 @dataclass(frozen=True)
-class Exponential:
-    """Prior exp(-value); numbers drawn so and divided by their sum are uniform on the simplex."""
+class Gamma:
+    """Prior value^(shape - 1) exp(-value); draws divided by their sum are Dirichlet(shape)."""
+
+    shape: float
 
     def log_density(self, log_value: Tensor) -> Tensor:
-        """Log density over the hyperparameter itself, at exp(log_value)."""
-        return -log_value.exp()
+        """Log density over the hyperparameter itself, up to a constant, at exp(log_value)."""
+        return (self.shape - 1.0) * log_value - log_value.exp()
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ class Cylindrical:
             Hyper("variance", (), *VARIANCE_BOUNDS, 1.0, LogNormal(1.0, 1.0)),
             # Of R; the flat density over (0, 2R) is that of the authors' code.
             Hyper("lengthscale", (), 0.02, 2.0, 1.0),
-            Hyper("weights", (self.degree + 1,), 1e-4, 20.0, 1.0, Exponential()),
+            # With shape 1, uniform on the simplex, a fit would leave one weight alone.
+            Hyper("weights", (self.degree + 1,), 1e-3, 20.0, 1.0, Gamma(2.0)),
         )
         if not self.warp:
             return hypers

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from raybo.surrogate.kernels.base import Hyper, LogNormal, Theta
+from raybo.surrogate.linalg import with_slope
 
 LENGTHSCALE_BOUNDS = (5e-3, 1e3)  # of the unit cube: finer than any data, flatter than any effect
 VARIANCE_BOUNDS = (1e-4, 1e4)  # of standardised losses
@@ -32,33 +32,25 @@ def squared_distances(X: Tensor, Z: Tensor) -> Tensor:
     return sq.clamp_min(0.0)
 
 
-class _Matern52(torch.autograd.Function):
-    """(1 + r + r^2/3) exp(-r) at r = sqrt(5 sq), with its derivative in sq, finite at 0."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(sq: Tensor) -> tuple[Tensor, Tensor]:
-        r = (5.0 * sq).sqrt()
-        decay = torch.exp(-r)
-        slope = (1.0 + r) * decay
-        return slope + (5.0 / 3.0) * sq * decay, (-5.0 / 6.0) * slope  # Rasmussen 2006, eq. 4.17
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:  # noqa: ARG004
-        ctx.save_for_backward(output[1])
-        ctx.mark_non_differentiable(output[1])
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor, _: Tensor) -> Tensor:
-        derivative: Tensor = ctx.saved_tensors[0]
-        return grad * derivative
-
-
 def matern52(sq: Tensor) -> Tensor:
-    """Matern-5/2 correlation at scaled squared distances."""
-    result: Tensor = _Matern52.apply(sq)[0]  # type: ignore[no-untyped-call]
-    return result
+    """Matern-5/2 correlation at scaled squared distances; its derivative is finite at 0.
+
+    Notes
+    -----
+    (1 + r + r^2/3) exp(-r) with r = sqrt(5 sq) (Rasmussen & Williams 2006, eq. 4.17); its
+    derivative in sq is -5/6 (1 + r) exp(-r).
+    """
+    with torch.no_grad():
+        value, slope = matern52_and_slope(sq)
+    return with_slope(sq, value, slope)
+
+
+def matern52_and_slope(sq: Tensor) -> tuple[Tensor, Tensor]:
+    """Matern-5/2 correlation at scaled squared distances, and its derivative in them."""
+    r = (5.0 * sq).sqrt()
+    decay = torch.exp(-r)
+    slope = (1.0 + r) * decay
+    return slope + (5.0 / 3.0) * sq * decay, (-5.0 / 6.0) * slope
 
 
 def squared_exponential(sq: Tensor) -> Tensor:

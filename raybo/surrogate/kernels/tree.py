@@ -2,8 +2,7 @@
 
 Ma & Blaschko (2021), Definition 5 and Algorithm 1: k(x, z) = sum over the vertices v of
 delta_v(x, z) k_v(x_v, z_v), where delta_v is 1 if both points pass through v and 0 otherwise.
-Vertices in breadth-first order are the terms of a `Sum`, so the posterior of one of them is
-`gp.posterior(X, part=v)`.
+The posterior of the function of one vertex is `gp.posterior(X, part=v)`.
 """
 
 from __future__ import annotations
@@ -11,17 +10,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from raybo.space.any_space import AnySpace
 from raybo.space.tree import Vertex
-from raybo.surrogate.kernels.base import Hyper, LogNormal, Sum, Theta
+from raybo.surrogate.kernels.base import Hyper, LogNormal, Theta
 from raybo.surrogate.kernels.hamming import Hamming
-from raybo.surrogate.kernels.stationary import VARIANCE_BOUNDS, Stationary
+from raybo.surrogate.kernels.stationary import (
+    VARIANCE_BOUNDS,
+    Stationary,
+    matern52,
+    squared_exponential,
+)
 
 UNORDERED = ("categorical", "choice")
+_CENTRE = 0.5  # subtracted from positions, so that squared distances lose few digits
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,11 @@ class AtVertex:
     share: float = 1.0
 
     @property
+    def columns(self) -> tuple[int, ...]:
+        """All its columns, ordered ones first."""
+        return (*self.ordered, *self.unordered)
+
+    @property
     def hypers(self) -> tuple[Hyper, ...]:
         """Length-scales and weights, where there are such columns, and the variance."""
         prior = LogNormal(1.0 + math.log(self.share), 1.0)  # its mode is the share
@@ -63,35 +74,25 @@ class AtVertex:
 
     def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
         """Covariances (n, m)."""
-        if not self.condition:
-            return self.within(X, Z, theta)
-        # Only rows through the vertex are touched: the deeper it lies, the fewer they are.
-        rows, columns = self.passes(X).nonzero()[:, 0], self.passes(Z).nonzero()[:, 0]
-        inside = self.within(X[rows], Z[columns], theta)
-        K = inside.new_zeros(len(X), len(Z))
-        return K.index_put((rows[:, None], columns[None, :]), inside)  # Algorithm 1, line 8
-
-    def within(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
-        """Covariances (n, m) of points that pass through the vertex, which is not checked."""
-        K = theta["variance"].expand(len(X), len(Z))
+        passes = self.passes(X)[:, None] & self.passes(Z)[None, :]
+        K = passes * theta["variance"]  # k_v^d (Algorithm 1, line 4)
         if self.ordered:
             own = list(self.ordered)
-            K = K * self._stationary(X[:, own], Z[:, own], theta)
+            K = K * self._stationary(X[:, own], Z[:, own], theta)  # line 7
         if self.unordered:
             own = list(self.unordered)
             K = K * Hamming(len(own))(X[:, own], Z[:, own], theta)
-        return K
+        return K  # line 8
 
     def diag(self, X: Tensor, theta: Theta) -> Tensor:
         """Variances (n,)."""
-        return self.passes(X).to(X.dtype) * theta["variance"]
+        return self.passes(X) * theta["variance"]
 
     def passes(self, X: Tensor) -> Tensor:
         """Which rows of X pass through the vertex (n,)."""
         inside = torch.ones(len(X), dtype=torch.bool, device=X.device)
         for column, branch, size in self.condition:
-            chosen = (X[:, column].detach() * size).floor().clamp(0, size - 1)
-            inside &= chosen == branch
+            inside = inside & (_chosen(X[:, column], size) == branch)
         return inside
 
     @property
@@ -99,16 +100,155 @@ class AtVertex:
         return Stationary(len(self.ordered), self.shape, self.ard)
 
 
+@dataclass(frozen=True)
+class TreeKernel:
+    """Sum of the kernels of all vertices, in breadth-first order; make one with `tree_kernel`.
+
+    The same function as `Sum(terms)`, computed in a few batches: vertices that about as many
+    points pass through go together, and only those points are touched. The hyperparameters are
+    stacked: those of all vertices with 2 ordered columns are rows of "lengthscale.2".
+    """
+
+    terms: tuple[AtVertex, ...]
+
+    @cached_property
+    def hypers(self) -> tuple[Hyper, ...]:
+        """Variances of all vertices, and by their numbers of columns length-scales and weights."""
+        stacks: dict[str, list[Hyper]] = {}
+        for term in self.terms:
+            for h in term.hypers:
+                stacks.setdefault(_stack(term, h.name), []).append(h)
+        return tuple(
+            Hyper(name, (len(s), *s[0].shape), s[0].lower, s[0].upper, s[0].start, s[0].prior)
+            for name, s in stacks.items()
+        )
+
+    def term(self, index: int, theta: Theta) -> tuple[AtVertex, Theta]:
+        """Kernel of vertex `index`, and its own hyperparameters."""
+        term = self.terms[index]
+        place = {
+            h.name: sum(_stack(term, h.name) in self._stacks[i] for i in range(index))
+            for h in term.hypers
+        }
+        return term, {name: theta[_stack(term, name)][k] for name, k in place.items()}
+
+    def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
+        """Covariances (n, m)."""
+        scale, weight, variance = self.tables(theta)
+        rows, n_rows = self.passing(X)
+        columns, n_columns = (rows, n_rows) if Z is X else self.passing(Z)
+        K = variance.new_zeros(len(X) * len(Z))
+        for vertices in buckets(n_rows, n_columns):
+            r, r_valid = _padded(rows, n_rows, vertices)
+            c, c_valid = _padded(columns, n_columns, vertices)
+            inside = self.correlations(
+                self.own(X, vertices, r), self.own(Z, vertices, c), scale[vertices], weight[vertices]
+            )
+            valid = r_valid[:, :, None] & c_valid[:, None, :]
+            inside = inside * (variance[vertices][:, None, None] * valid)
+            places = r[:, :, None] * len(Z) + c[:, None, :]
+            K = K.index_add(0, places.reshape(-1), inside.reshape(-1))  # Algorithm 1, line 9
+        return K.reshape(len(X), len(Z))
+
+    def diag(self, X: Tensor, theta: Theta) -> Tensor:
+        """Variances (n,)."""
+        return self.active(X).to(X.dtype) @ theta["variance"]
+
+    def active(self, X: Tensor) -> Tensor:
+        """Which rows of X pass through which vertex (n, V)."""
+        choices, sizes, wanted = self._branches
+        if not len(choices):
+            return torch.ones(len(X), len(self.terms), dtype=torch.bool)
+        met = _chosen(X[:, choices], sizes)[:, None, :] == wanted
+        return (met | (wanted < 0)).all(2)
+
+    def passing(self, X: Tensor) -> tuple[Tensor, list[int]]:
+        """Rows of X in the order (V, n) that puts those first which pass, and how many do."""
+        active = self.active(X)
+        order = torch.argsort(active.T.to(torch.uint8), dim=1, descending=True, stable=True)
+        return order, active.sum(0).tolist()
+
+    def own(self, X: Tensor, vertices: Sequence[int], rows: Tensor) -> Tensor:
+        """Own columns (b, k, c) of the vertices (b) in the rows (b, k) of X."""
+        return X[rows[:, :, None], self._columns[vertices][:, None, :]]
+
+    def tables(self, theta: Theta) -> tuple[Tensor, Tensor, Tensor]:
+        """1 / length-scale (V, c) and weight (V, c) by place, 0 where there is none; variances."""
+        variance = theta["variance"]
+        scale, weight = variance.new_zeros(self._columns.shape), variance.new_zeros(())
+        weight = weight.expand(self._columns.shape)
+        for name, (vertices, places) in self._places.items():
+            value = theta[name] if theta[name].ndim > 1 else theta[name][:, None]
+            value = value.expand(places.shape)
+            if name.startswith("lengthscale"):
+                scale = scale.index_put((vertices, places), 1.0 / value)
+            else:
+                weight = weight.index_put((vertices, places), value)
+        return scale, weight, variance
+
+    def correlations(self, A: Tensor, B: Tensor, scale: Tensor, weight: Tensor) -> Tensor:
+        """Correlations (b, s, k) of own columns A (b, s, c) and B (b, k, c)."""
+        P, Q = (A - _CENTRE) * scale[:, None, :], (B - _CENTRE) * scale[:, None, :]
+        sq = torch.baddbmm(Q.square().sum(2)[:, None, :], P, Q.mT, alpha=-2.0)
+        sq = (sq + P.square().sum(2, keepdim=True)).clamp_min(0.0)
+        K = matern52(sq) if self.terms[0].shape == "matern52" else squared_exponential(sq)
+        for c in self._unordered:
+            differs = (A[:, :, None, c] != B[:, None, :, c]).to(K.dtype)
+            K = K * torch.exp(-weight[:, c, None, None] * differs)
+        return K
+
+    @cached_property
+    def _stacks(self) -> list[set[str]]:
+        """Names of the stacks that each vertex has a row in."""
+        return [{_stack(term, h.name) for h in term.hypers} for term in self.terms]
+
+    @cached_property
+    def _columns(self) -> Tensor:
+        """Columns of every vertex (V, c), filled up with column 0."""
+        width = max(1, *(len(term.columns) for term in self.terms))
+        return torch.tensor([(*t.columns, *[0] * (width - len(t.columns))) for t in self.terms])
+
+    @cached_property
+    def _places(self) -> dict[str, tuple[Tensor, Tensor]]:
+        """Where the rows of each stack go in a table (V, c)."""
+        found: dict[str, tuple[list[list[int]], list[list[int]]]] = {}
+        for v, term in enumerate(self.terms):
+            k, n = len(term.ordered), len(term.columns)
+            for name, places in (("lengthscale", range(k)), ("weight", range(k, n))):
+                if places:
+                    at, where = found.setdefault(_stack(term, name), ([], []))
+                    at.append([v])
+                    where.append(list(places))
+        return {name: (torch.tensor(a), torch.tensor(w)) for name, (a, w) in found.items()}
+
+    @cached_property
+    def _unordered(self) -> list[int]:
+        """Places of own columns where some vertex has an unordered one."""
+        ends = [(len(term.ordered), len(term.columns)) for term in self.terms]
+        return sorted({c for start, end in ends for c in range(start, end)})
+
+    @cached_property
+    def _branches(self) -> tuple[list[int], Tensor, Tensor]:
+        """Choice columns, their sizes, and the branch of each that a vertex wants; -1: any."""
+        sizes = {column: size for term in self.terms for column, _, size in term.condition}
+        choices = sorted(sizes)
+        wanted = torch.full((len(self.terms), len(choices)), -1.0, dtype=torch.float64)
+        for v, term in enumerate(self.terms):
+            for column, branch, _ in term.condition:
+                wanted[v, choices.index(column)] = branch
+        return choices, torch.tensor([float(sizes[c]) for c in choices]), wanted
+
+
 def tree_kernel(
     space: AnySpace, tree: Sequence[Vertex], shape: str = "se", ard: bool = True
-) -> Sum:
+) -> TreeKernel:
     """Add-Tree covariance of a space (Algorithm 1): one term per vertex of `tree`, in its order.
 
     The variance of a whole point is thought to divide evenly among the vertices it passes.
     """
     share = 1.0 / _most_passed(tree)
     sizes = {c.index: c.parameter.cardinality or 1 for c in space.columns if c.kind == "choice"}
-    return Sum(
+    return TreeKernel(
         tuple(
             AtVertex(
                 tuple((column, branch, sizes[column]) for column, branch in vertex.condition),
@@ -121,6 +261,34 @@ def tree_kernel(
             for vertex in tree
         )
     )
+
+
+def buckets(*counts: Sequence[int]) -> list[list[int]]:
+    """Vertices by the magnitudes of their counts of points, those with none left out."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for v, numbers in enumerate(zip(*counts, strict=True)):
+        if all(numbers):
+            groups.setdefault(tuple(n.bit_length() for n in numbers), []).append(v)
+    return list(groups.values())
+
+
+def _padded(order: Tensor, counts: Sequence[int], vertices: list[int]) -> tuple[Tensor, Tensor]:
+    """First rows (b, k) of the vertices, k the most that any of them has, and which are meant."""
+    numbers = torch.tensor([counts[v] for v in vertices])
+    k = int(numbers.max())
+    return order[vertices, :k], torch.arange(k) < numbers[:, None]
+
+
+def _stack(term: AtVertex, name: str) -> str:
+    if name == "variance":
+        return name
+    return f"{name}.{len(term.ordered if name == 'lengthscale' else term.unordered)}"
+
+
+def _chosen(u: Tensor, size: int | Tensor) -> Tensor:
+    """Number of the branch at position u of a choice."""
+    branch = (u.detach() * size).floor().clamp_min(0.0)
+    return torch.minimum(branch, torch.as_tensor(size - 1, dtype=u.dtype))
 
 
 def _most_passed(tree: Sequence[Vertex]) -> int:

@@ -1,0 +1,106 @@
+"""Trials per second of Ray Tune under raybo's searcher and under those that Ray ships.
+
+    python -m raybo.benchmarks.tune_throughput --trials 100 --seconds 0.3
+
+Every trial sleeps; what is compared is how long workers wait for suggestions. All searchers run
+one after the other on one local Ray, with actors reused, after a short run that warms it up. The
+figure of each is its wall time over that of Ray's own random search.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import ray
+from ray import tune
+from ray.tune.search.hyperopt import HyperOptSearch
+from ray.tune.search.optuna import OptunaSearch
+
+from raybo.tune.searcher import RayBOSearch
+
+SPACE = {
+    "lr": tune.loguniform(1e-5, 1e-1),
+    "momentum": tune.uniform(0.0, 1.0),
+    "width": tune.lograndint(16, 513),
+    "layers": tune.randint(1, 6),
+    "activation": tune.choice(["relu", "gelu", "tanh"]),
+}
+
+SEARCHERS: dict[str, Callable[[], Any]] = {
+    "Ray random": lambda: None,
+    "raybo random": lambda: RayBOSearch(method="random"),
+    "raybo bo": lambda: RayBOSearch(method="bo"),
+    "OptunaSearch": lambda: OptunaSearch(seed=0),
+    "HyperOptSearch": lambda: HyperOptSearch(random_state_seed=0),
+}
+
+
+def trial(config: dict[str, Any]) -> dict[str, float]:
+    """Sleep, and return a loss with an optimum inside the space."""
+    time.sleep(config["seconds"])
+    loss = (config["momentum"] - 0.7) ** 2 + abs(config["layers"] - 3) / 5
+    return {"loss": loss + (config["activation"] != "gelu")}
+
+
+def run(searcher: Any, trials: int, seconds: float, slots: int, limit: bool) -> dict[str, float]:
+    """Wall time and best loss of one run."""
+    with tempfile.TemporaryDirectory() as folder:
+        tuner = tune.Tuner(
+            trial,
+            param_space={**SPACE, "seconds": seconds},
+            tune_config=tune.TuneConfig(
+                search_alg=searcher,
+                num_samples=trials,
+                metric="loss",
+                mode="min",
+                reuse_actors=True,
+                max_concurrent_trials=slots if limit else None,
+            ),
+            run_config=tune.RunConfig(storage_path=folder, verbose=0),
+        )
+        clock = time.perf_counter()
+        results = tuner.fit()
+        wall = time.perf_counter() - clock
+    if len(results) != trials or results.num_errors:
+        raise RuntimeError(f"{len(results)} trials, {results.num_errors} errors: {results.errors}")
+    return {"wall": wall, "best": results.get_best_result().metrics["loss"]}
+
+
+def main() -> None:
+    """Run all searchers and print their figures."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=0.3, help="duration of a trial")
+    parser.add_argument("--slots", type=int, default=4, help="trials at a time")
+    parser.add_argument("--limit", action="store_true", help="set max_concurrent_trials to slots")
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--only", nargs="*", choices=list(SEARCHERS), default=list(SEARCHERS))
+    options = parser.parse_args()
+    os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+    ray.init(address="local", num_cpus=options.slots, include_dashboard=False, log_to_driver=False)
+    run(None, options.slots, 0.0, options.slots, limit=False)
+    for repeat in range(options.repeats):
+        base = None
+        for name in options.only:
+            figures = run(
+                SEARCHERS[name](), options.trials, options.seconds, options.slots, options.limit
+            )
+            base = base or figures["wall"]
+            row = {"repeat": repeat, "searcher": name, **figures, "ratio": figures["wall"] / base}
+            print(
+                json.dumps(
+                    {k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()}
+                ),
+                flush=True,
+            )  # noqa: E501, T201
+    ray.shutdown()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,400 @@
+"""The command `raybo`.
+
+Exit codes: 0 done; 1 an unexpected error, with its traceback; 2 wrong usage, or an error that
+raybo explains in one line (--debug shows its traceback); 130 interrupted, and can be resumed.
+
+Every command imports what it needs, so that `raybo --help` loads neither ray nor torch.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from raybo import __version__
+from raybo.errors import RayboError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from raybo.runtime.result import Result
+
+STORAGE = "runs"
+TRIALS = 200
+INTERRUPTED = 130  # exit code, as after SIGINT
+
+_NAMES = {"trials": "max_trials", "seconds": "max_seconds"}
+_RESOURCES = ("cpus", "gpus", "custom")
+
+
+class Command(click.Command):
+    """A command that reports the errors of raybo in one line."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        text = "Show the traceback of an error."
+        self.params.append(click.Option(["--debug"], is_flag=True, help=text))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an error of raybo's own ends it with exit code 2."""
+        debug = ctx.params.pop("debug")
+        try:
+            return super().invoke(ctx)
+        except RayboError as error:
+            if debug:
+                raise
+            line, _, more = str(error).partition("\n\n")  # more: where the user's own code failed
+            click.secho(f"Error: {' '.join(line.split())}", fg="red", err=True)
+            if more:
+                click.echo(f"\n{more}", err=True)
+            ctx.exit(2)
+
+
+class Group(click.Group):
+    """The commands, in the order of their definition."""
+
+    command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
+        """Names in the order in which a newcomer meets them."""
+        return list(self.commands)
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, package_name="raybo")
+def main() -> None:
+    r"""Asynchronous Bayesian optimisation on a Ray cluster.
+
+    Start with `raybo demo`, then run your own function: a module with
+
+    \b
+        def objective(config): return (config["x"] - 0.3) ** 2
+
+    and a file space.yaml with
+
+    \b
+        x: {type: float, low: 0, high: 1}
+
+    are enough for `raybo run MODULE:objective --space space.yaml`.
+
+    Exit codes: 0 done, 1 unexpected error, 2 an error that is explained, 130 interrupted.
+    """
+
+
+storage_option = click.option(
+    "--storage",
+    default=STORAGE,
+    show_default=True,
+    envvar="RAYBO_STORAGE",
+    help="Folder or URI (s3://...) where studies are kept.",
+)
+quiet_option = click.option("--quiet", is_flag=True, help="Show no progress.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def limit_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that `run` and `resume` share."""
+    positive = click.FloatRange(min=0, min_open=True)
+    options = [
+        click.option("--trials", type=click.IntRange(min=1), help="Evaluations in all."),
+        click.option("--seconds", type=positive, help="Start no evaluation after so long."),
+        click.option("--target", type=float, help="Stop at a value this good."),
+        click.option(
+            "--workers",
+            type=click.IntRange(min=1),
+            help="Evaluations at the same time.  [default: what the cluster has room for]",
+        ),
+        click.option("--timeout", type=positive, help="Seconds that one evaluation may take."),
+        click.option("--retries", type=click.IntRange(min=0), help="Tries after a failed one."),
+        click.option("--cpus", type=click.FloatRange(min=0), help="CPUs for one evaluation."),
+        click.option("--gpus", type=click.FloatRange(min=0), help="GPUs for one evaluation."),
+        click.option(
+            "--resource",
+            "custom",
+            metavar="NAME=AMOUNT",
+            multiple=True,
+            help="Custom resource of Ray for one evaluation; repeatable.",
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+# -- commands ------------------------------------------------------------------------------------
+
+
+@main.command()
+@click.option("--trials", type=click.IntRange(min=1), default=60, show_default=True)
+@click.option("--workers", type=click.IntRange(min=1), default=4, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option(
+    "--dim", type=click.IntRange(min=3), default=25, show_default=True, help="Dimensions."
+)
+@storage_option
+@quiet_option
+def demo(trials: int, workers: int, seed: int, dim: int, storage: str, quiet: bool) -> None:
+    """Watch raybo find the minimum of a function on this machine."""
+    import secrets
+
+    from raybo.demo import OPTIMUM, objective
+    from raybo.space.box import Box
+
+    click.echo(f"Branin, its 2 coordinates hidden among {dim:,}, {workers} workers", err=True)
+    result = _optimize(
+        objective,
+        space=Box(dim),
+        method="bo",
+        max_trials=trials,
+        workers=workers,
+        resources={"num_cpus": 0},  # an evaluation only sleeps
+        seed=seed,
+        storage=storage,
+        name=f"demo-{secrets.token_hex(3)}",
+        progress=not quiet,
+    )
+    if result.best_value is not None:
+        gap = result.best_value - OPTIMUM
+        click.echo(f"\nThe minimum is known to be {OPTIMUM:.6g}: found to within {gap:.2g}.")
+    _finish(result, storage, trials)
+
+
+@main.command()
+@click.argument("objective", metavar="MODULE:FUNCTION")
+@click.option("--space", "space_file", required=True, type=click.Path(), help="YAML file.")
+@click.option("--method", default="bo", show_default=True, help="How to search.")
+@click.option("--mode", type=click.Choice(["min", "max"]), default="min", show_default=True)
+@click.option("--metric", help="Entry to optimise, where the function returns a dict.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option(
+    "--option",
+    "options",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Option of the method, its value in YAML; repeatable.",
+)
+@click.option("--name", help="Name of the study; one that exists is resumed.  [default: made up]")
+@limit_options
+@storage_option
+@quiet_option
+def run(
+    objective: str,
+    space_file: str,
+    method: str,
+    mode: str,
+    metric: str | None,
+    seed: int,
+    options: tuple[str, ...],
+    name: str | None,
+    storage: str,
+    quiet: bool,
+    **limits: Any,
+) -> None:
+    """Optimise FUNCTION of MODULE over the space in a YAML file.
+
+    MODULE is looked for in the current folder first; the function takes a dict and returns a
+    number, or a dict with --metric in it. Without --trials, --seconds and --target, the study
+    ends after 200 evaluations. Ctrl-C once waits for those that run, twice stops now.
+    """
+    from raybo.runtime.code import load_objective
+    from raybo.space.yaml import space_from_yaml
+
+    function = load_objective(objective, Path.cwd())
+    try:
+        space = space_from_yaml(Path(space_file))
+    except RayboError as error:
+        raise RayboError(f"--space {space_file}: {error}") from error
+    settings = {"max_trials": None, **_settings(limits)}
+    if not any(key in settings for key in ("max_seconds", "target")):
+        settings["max_trials"] = settings["max_trials"] or TRIALS
+    result = _optimize(
+        function,
+        space=space,
+        method=method,
+        method_options=dict(_pair(text, "--option") for text in options),
+        mode=mode,
+        metric=metric,
+        seed=seed,
+        name=name,
+        storage=storage,
+        progress=not quiet,
+        **settings,
+    )
+    _finish(result, storage, settings["max_trials"])
+
+
+@main.command()
+@click.argument("name")
+@limit_options
+@storage_option
+@quiet_option
+def resume(name: str, storage: str, quiet: bool, **limits: Any) -> None:
+    """Go on with the study NAME, also with a finished one if --trials is larger now.
+
+    Everything else is as it was, unless given here. Run it where the objective can be imported.
+    """
+    from raybo.runtime.recall import recall
+
+    arguments = recall(name, storage, _settings(limits), Path.cwd())
+    _finish(_optimize(**arguments, progress=not quiet), storage, arguments["max_trials"])
+
+
+@main.command()
+@click.argument("name")
+@storage_option
+@json_option
+def status(name: str, storage: str, as_json: bool) -> None:
+    """Show how far the study NAME is; it may be running."""
+    from raybo.report.status import status_of, status_table
+
+    facts = status_of(name, storage)
+    if as_json:
+        click.echo(json.dumps(facts, indent=2))
+    else:
+        _console().print(status_table(facts))
+
+
+@main.command("list")
+@storage_option
+@json_option
+def list_command(storage: str, as_json: bool) -> None:
+    """List all studies."""
+    import dataclasses
+
+    from raybo.report.status import study_table
+    from raybo.runtime.result import list_studies
+
+    studies = list_studies(storage)
+    if as_json:
+        click.echo(json.dumps([dataclasses.asdict(study) for study in studies], indent=2))
+    elif studies:
+        _console().print(study_table(studies))
+    else:
+        click.echo(f"No studies in {storage}. Start one with `raybo demo`.")
+
+
+@main.command()
+@click.argument("name")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="HTML file.")
+@click.option("--open", "show", is_flag=True, help="Open it in the browser.")
+@storage_option
+def report(name: str, output: Path | None, show: bool, storage: str) -> None:
+    """Write an HTML report of the study NAME."""
+    from raybo.runtime.result import load_result
+
+    result = load_result(name, storage)
+    folder = Path(result.location)
+    path = output or (folder / "report.html" if folder.is_dir() else Path(f"{folder.name}.html"))
+    result.report(path)
+    click.echo(path)
+    if show:
+        click.launch(str(path.resolve()))
+
+
+@main.command()
+@click.argument("name")
+@click.option(
+    "--to", type=click.Choice(["csv", "parquet", "optuna"]), default="csv", show_default=True
+)
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="File.")
+@storage_option
+def export(name: str, to: str, output: Path | None, storage: str) -> None:
+    """Write the trials of the study NAME to a file for other programs.
+
+    The file of --to optuna is an SQLite database: `optuna-dashboard sqlite:///FILE` shows it.
+    """
+    from raybo.report.export import SUFFIXES, write_table
+    from raybo.runtime.result import load_result
+    from raybo.study.storage import slug
+
+    result = load_result(name, storage)
+    path = output or Path(slug(result.name) + SUFFIXES[to])
+    write_table(result, to, path)
+    click.echo(path)
+
+
+@main.command(context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="TASK [OPTIONS]")
+@click.option("--list", "listed", is_flag=True, help="Name every table, figure and program.")
+def bench(arguments: tuple[str, ...], listed: bool) -> None:
+    """Rerun a table of the papers, or a benchmark of raybo's own."""
+    from raybo.benchmarks.catalogue import run
+
+    run(["--list"] if listed else arguments)
+
+
+# -- what they share -----------------------------------------------------------------------------
+
+
+def _optimize(objective: Any, **arguments: Any) -> Result:
+    """Result of `raybo.optimize`, on a Ray whose workers find the code of this folder."""
+    from raybo.methods.registry import build_method
+
+    with _waiting("starting", bool(arguments["progress"])):
+        options = arguments.get("method_options")
+        build_method(arguments["method"], arguments["space"], options)  # a typo: before Ray
+
+        from raybo.runtime.code import share_folder
+        from raybo.runtime.optimize import optimize
+
+        share_folder(Path.cwd(), objective)
+    return optimize(objective, **arguments)
+
+
+def _settings(limits: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of `optimize` for the options of `limit_options` that were given."""
+    given = {key: value for key, value in limits.items() if value not in (None, ())}
+    settings = {_NAMES.get(k, k): v for k, v in given.items() if k not in _RESOURCES}
+    if any(key in given for key in _RESOURCES):
+        settings["resources"] = {
+            "num_cpus": given.get("cpus", 1),
+            "num_gpus": given.get("gpus", 0),
+        }
+    if "custom" in given:
+        amounts = dict(_pair(text, "--resource") for text in given["custom"])
+        settings["resources"]["resources"] = amounts
+    return settings
+
+
+def _pair(text: str, option: str) -> tuple[str, Any]:
+    """Key and value of KEY=VALUE, the value read as YAML."""
+    import yaml
+
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise RayboError(f"{option} {text}: write it as KEY=VALUE")
+    try:
+        return key, float(value) if "e" in value.lower() else yaml.safe_load(value)
+    except ValueError:  # an e, but no number
+        return key, yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise RayboError(f"{option} {text}: the value is not YAML: {error}") from error
+
+
+def _finish(result: Result, storage: str, trials: int | None) -> None:
+    """Print what was found and what to do next; 130 is the exit code of an interrupted study."""
+    from raybo.report.status import closing_text
+
+    click.echo(closing_text(result, "" if storage == STORAGE else f" --storage {storage}", trials))
+    if result.stop_reason.startswith("interrupted"):
+        sys.exit(INTERRUPTED)
+
+
+def _console() -> Console:
+    """Standard output; a pipe is wide enough for any table."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 200)
+
+
+def _waiting(text: str, show: bool) -> AbstractContextManager[Any]:
+    """Spinner on stderr, if it is a terminal."""
+    from rich.console import Console
+
+    return Console(stderr=True).status(text) if show and sys.stderr.isatty() else nullcontext()

@@ -1,0 +1,171 @@
+"""The search of Add-GP-UCB: every group of columns by itself, all groups in one batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from raybo.acquisition.functions import ucb
+from raybo.acquisition.maximizers.base import Region
+from raybo.acquisition.maximizers.direct import Direct
+from raybo.acquisition.maximizers.parts import Parts, maximize_parts
+from raybo.acquisition.starts import around, spread
+from raybo.methods.base import Array
+from raybo.methods.model import grid_of
+from raybo.space.any_space import AnySpace
+from raybo.space.nodes import Column
+from raybo.surrogate.gp import GP
+from raybo.surrogate.kernels.additive import GroupPosteriors, Groups
+
+DIRECT_EVALUATIONS = 1000  # of a proposal, divided among its groups; section 5.2
+N_SPREAD = 64  # starts all over a group's box
+N_NEAR = 32  # and near the best points so far
+
+
+def exploration(groups: Groups, t: int) -> float:
+    """Weight beta_t = 0.2 d ln(2t) of the variance (Kandasamy et al. 2015, section 5)."""
+    import os
+    return float(os.environ.get('ADDC','0.2')) * max(map(len, groups)) * math.log(2.0 * t)
+
+
+@dataclass(frozen=True)
+class GroupSearch:
+    """Search for the best point of every group (eq. 5).
+
+    Attributes
+    ----------
+    posteriors : GroupPosteriors
+        Of the groups.
+    groups : tuple of tuples of int
+        Columns of each.
+    beta : float
+        Weight of the variance.
+    lower, upper : ndarray (D,)
+        Box to search.
+    grids : dict
+        Allowed positions of the discrete columns, where the box is the unit cube.
+    snapped : dict
+        Columns whose positions must be moved to allowed ones.
+    """
+
+    posteriors: GroupPosteriors
+    groups: Groups
+    beta: float
+    lower: Array
+    upper: Array
+    grids: Mapping[int, Array] = field(default_factory=dict)
+    snapped: Mapping[int, Column] = field(default_factory=dict)
+
+    @classmethod
+    def in_box(cls, gp: GP, groups: Groups, t: int, lower: Array, upper: Array) -> GroupSearch:
+        """Search of a box after t evaluations."""
+        return cls(GroupPosteriors.of(gp), groups, exploration(groups, t), lower, upper)
+
+    @classmethod
+    def in_space(cls, gp: GP, groups: Groups, t: int, space: AnySpace) -> GroupSearch:
+        """Search of the unit cube after t evaluations, discrete columns on their grids."""
+        columns = {c.index: c for c in space.columns if c.parameter.grid is not None}
+        grids = {i: g for i in columns if (g := grid_of(space, i)) is not None}
+        return cls(
+            GroupPosteriors.of(gp),
+            groups,
+            exploration(groups, t),
+            np.zeros(space.dim),
+            np.ones(space.dim),
+            grids,
+            columns,
+        )
+
+    def acquisition(self, Z: Tensor) -> Tensor:
+        """Upper confidence bounds (g, s) at s points of each group, Z (g, s, c) (eq. 4)."""
+        return ucb(self.posteriors(Z), self.beta)
+
+    def whole(self, Z: Tensor) -> Tensor:
+        """Sum over the groups of their bounds at points Z (m, D) (eq. 4)."""
+        index, _ = self._layout
+        return self.acquisition(Z[:, index].transpose(0, 1)).sum(0)
+
+    def climb(self, near: Array, rng: np.random.Generator, haste: int = 0) -> Array:
+        """Best point (D,) found by a batch of climbs from all over the box and near some rows."""
+        index, used = self._layout
+        lower, width = (v[index][:, None] for v in (self.lower, self.upper - self.lower))
+        places = (near.T[index].swapaxes(1, 2) - lower) / np.where(width > 0, width, 1.0)
+        n, c = N_SPREAD >> haste, index.shape[1]
+        starts = np.empty((len(index), n + N_NEAR, c))
+        starts[:, :n] = spread(c, n, rng)
+        starts[:, n:] = [around(np.clip(rows, 0.0, 1.0), N_NEAR, rng) for rows in places]
+        low, scale = torch.as_tensor(lower), torch.as_tensor(width)
+        parts = Parts(self._snap(starts), used & self._free, self._grids(), self._snap)
+        found, _ = maximize_parts(
+            lambda U: self.acquisition(low + scale * U), parts, n_starts=4 >> haste
+        )
+        return self._join((lower + width * found[:, None])[:, 0])
+
+    def direct(self, rng: np.random.Generator) -> Array:
+        """Best point (D,) found by DIRECT in each group, of one budget for all (section 5)."""
+        index, _ = self._layout
+        maximize = Direct(max(1, DIRECT_EVALUATIONS // len(self.groups)))
+        found = np.zeros(index.shape)
+        for g, group in enumerate(self.groups):
+            posterior = self.posteriors.only(g)
+            own = list(group)
+            padding = torch.zeros(index.shape[1] - len(own), dtype=torch.float64)
+
+            def f(Z: Tensor, posterior=posterior, padding=padding) -> Tensor:
+                rows = torch.cat([Z, padding.expand(len(Z), -1)], 1)
+                return ucb(posterior(rows[None]), self.beta)[0]
+
+            lower, upper = self.lower[own], self.upper[own]
+            start = ((lower + upper) / 2)[None]
+            found[g, : len(own)] = maximize(f, Region(lower, upper, start), rng)
+        return self._join(found)
+
+    def _join(self, parts: Array) -> Array:
+        """Point (D,) of the points (g, c) of the groups."""
+        index, used = self._layout
+        x = np.empty(len(self.lower))
+        x[index[used]] = parts[used]
+        return x
+
+    def _snap(self, Z: Array) -> Array:
+        """Points (g, s, c) with the discrete columns at positions of theirs."""
+        index, used = self._layout
+        Z = Z.copy()
+        for column in self.snapped.values():
+            g, c = np.argwhere((index == column.index) & used)[0]
+            Z[g, :, c] = column.snap(Z[g, :, c])
+        return Z
+
+    def _grids(self) -> dict[int, Array]:
+        """Grids by place in the group, as `Parts` wants them."""
+        index, used = self._layout
+        grids: dict[int, Array] = {}
+        longest = max((len(g) for g in self.grids.values()), default=0)
+        for column, grid in self.grids.items():
+            g, c = np.argwhere((index == column) & used)[0].tolist()
+            place = grids.setdefault(c, np.full((len(index), longest), np.nan))
+            place[g, : len(grid)] = grid
+        return grids
+
+    @cached_property
+    def _free(self) -> NDArray[np.bool_]:
+        """Places (g, c) searched as continuous."""
+        index, _ = self._layout
+        return ~np.isin(index, list(self.grids))
+
+    @cached_property
+    def _layout(self) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Column of each place (g, c), as in `Additive.split`, and whether it is one."""
+        width = max(map(len, self.groups))
+        index = np.zeros((len(self.groups), width), dtype=np.intp)
+        used = np.zeros(index.shape, dtype=bool)
+        for g, group in enumerate(self.groups):
+            index[g, : len(group)], used[g, : len(group)] = group, True
+        return index, used

@@ -1,0 +1,162 @@
+"""REMBO: Bayesian optimisation in a random linear embedding.
+
+Wang, Zoghi, Matheson, Hutter, de Freitas (2013), Algorithm 2 and section 3.
+
+Paper       Code             Meaning
+A           Embedding        (D, d) Gaussian matrix, drawn from (seed, lane) row by row, not stored
+y           z                point of the box [-sqrt(d), sqrt(d)]^d, kept in the memo
+p_X(A y)    Vector, images   its image, clipped to the cube
+k           k, lanes         interleaved embeddings: trial i belongs to number i mod k
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from raybo.acquisition.functions import log_ei
+from raybo.acquisition.maximizers.base import Maximizer, Region
+from raybo.acquisition.maximizers.cma import CmaEs
+from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
+from raybo.acquisition.starts import around, spread
+from raybo.errors import MethodError, SpaceError
+from raybo.methods import rembo_paper
+from raybo.methods.base import Array, Data, Proposal
+from raybo.methods.model import fitted_gp
+from raybo.methods.options import PRESETS, check_choice, check_count
+from raybo.methods.rembo_embedding import Embedding, embedding_seed
+from raybo.methods.rembo_kernels import (
+    KERNELS,
+    View,
+    check_kernel,
+    default_kernel,
+    paper_features,
+    view,
+)
+from raybo.space.any_space import AnySpace
+from raybo.methods.rembo_rows import fit_rows
+from raybo.space.box import Box
+from raybo.surrogate.fit import fit
+from raybo.surrogate.kernels.base import Hyper, LogNormal
+from raybo.surrogate.kernels.projected import LearntRows
+from raybo.surrogate.linalg import one_thread
+
+DEFAULT_D, DEFAULT_K = 4, 4
+
+# Functions of a few coordinates are mostly exact, and the last digits are wanted.
+NOISE = Hyper("noise", (), 1e-8, 1.0, 1e-4, LogNormal(-8.0, 2.0))
+
+
+@dataclass(frozen=True)
+class Rembo:
+    """Search of a space of any dimension in k random subspaces of d dimensions."""
+
+    space: AnySpace
+    d: int | None = None  # dimensions of an embedding
+    k: int | None = None  # embeddings
+    kernel: str | None = None  # one of KERNELS
+    preset: str = "default"
+    n_init: int | None = None  # points of the initial design of each embedding
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        check_choice("preset", self.preset, PRESETS)
+        check_choice("kernel", self.kernel, (None, *KERNELS))
+        for name in ("d", "k", "n_init"):
+            check_count(name, getattr(self, name))
+        require_unconditional(self.space)
+        if self.d is not None and self.d > self.space.dim:
+            raise MethodError(
+                f"d must be at most the dimension of the space, {self.space.dim}, got {self.d}; "
+                "an embedding is smaller than what it is embedded in"
+            )
+        check_kernel(self.kernel or "low", self.space, self.preset)
+
+    @property
+    def lanes(self) -> int:
+        """Number of embeddings, each with its own data and model."""
+        return self.k or DEFAULT_K
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of an embedding."""
+        return self.d or min(DEFAULT_D, self.space.dim)
+
+    @property
+    def bound(self) -> float:
+        """Half the width of the box of z."""
+        return math.sqrt(self.dim) if self.preset == "paper" else 2.0 / math.sqrt(self.dim)
+
+    def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
+        """Maximum of the acquisition in the box of the embedding whose turn it is."""
+        lane = data.number % self.lanes
+        seed = embedding_seed(data.seed, lane)
+        embedding = Embedding(self.space, self.dim, seed, self.bound)  # Alg. 2, lines 1 and 2
+        own = embedding.data(data)
+        if own.needs_design(self.n_init or (2 if self.preset == "paper" else self.dim + 1)):
+            z, memo = embedding.design(data.number // self.lanes), {}
+        else:
+            with one_thread():
+                z, memo = self._search(embedding, own, rng)
+        for _ in range(100):
+            if embedding.is_new(z, own):
+                break
+            z = embedding.random(rng)
+        return embedding.proposal(z, memo)
+
+    def _search(
+        self, embedding: Embedding, data: Data, rng: np.random.Generator
+    ) -> tuple[Array, dict[str, Any]]:
+        name = self.kernel or default_kernel(self.space, self.preset)
+        if self.preset == "paper":
+            features = paper_features(name, embedding)
+            return rembo_paper.search(data, features, embedding.bound, rng)
+        return search(data, view(name, embedding), embedding, rng, self.device)
+
+
+def search(
+    data: Data, seen: View, embedding: Embedding, rng: np.random.Generator, device: str
+) -> tuple[Array, dict[str, Any]]:
+    """Next z by log EI under the fitted model, and what to note with it."""
+    looked_at = replace(data, X=_look(seen, data.X), pending=_look(seen, data.pending))
+    own_fit = partial(fit_rows, rng=rng) if isinstance(seen.kernel, LearntRows) else fit
+    gp, memo = fitted_gp(seen.kernel, looked_at, device, noise=NOISE, fit=own_fit)
+    best = gp.fitted().min()
+    gp = gp.condition_on_mean(torch.as_tensor(looked_at.pending))
+
+    def gain(Z: Tensor) -> Tensor:
+        return log_ei(gp.posterior(seen.features(Z)), best)
+
+    maximize: Maximizer = Lbfgsb() if seen.smooth else CmaEs(400)
+    return maximize(gain, region(data, embedding, rng), rng), memo
+
+
+def _look(seen: View, Z: Array) -> Array:
+    return np.asarray(seen.features(torch.as_tensor(Z)).numpy())
+
+
+def region(data: Data, embedding: Embedding, rng: np.random.Generator) -> Region:
+    """The box of z, and starts: spread over it, and around the best points so far."""
+    width = 2.0 * embedding.bound
+    best = data.X[np.argsort(data.loss, kind="stable")[:3]] / width + 0.5
+    starts = np.concatenate([spread(embedding.d, 256, rng), around(best, 256, rng)])
+    edge = np.full(embedding.d, embedding.bound)
+    return Region(-edge, edge, (starts - 0.5) * width)
+
+
+def require_unconditional(space: AnySpace) -> None:
+    """Refuse a conditional space."""
+    if isinstance(space, Box):
+        return
+    choice = next((c.name for c in space.columns if c.kind == "choice"), None)
+    if choice is not None:
+        raise SpaceError(
+            f"method 'rembo' takes no conditional space, and {choice!r} is a Choice; "
+            "use method 'addtree'"
+        )

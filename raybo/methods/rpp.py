@@ -1,0 +1,166 @@
+"""RPP-GP-UCB: additive Bayesian optimisation along learnt directions, restricted to near I.
+
+Li, Kandasamy, Poczos, Schneider (2016), "High dimensional Bayesian optimization via restricted
+projection pursuit models", Algorithms 2 and 3; Add-GP-UCB, on which it stands, is addgp.py.
+
+Paper          Code                  Meaning
+W              W                     (D, D) directions of high marginal likelihood, unit columns
+W-hat, alpha   blend, learnt.alpha   (1 - alpha) W + alpha I (eq. 7)
+delta          delta                 bound on the outer box: volume ratio <= 1 + delta (eq. 8)
+outer(X_W)     outer_box             box around the projected cube, where z is searched
+z = W'x        rows @ W              projected rows, of the points truly evaluated
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
+from raybo.acquisition.starts import around
+from raybo.errors import MethodError, SpaceError
+from raybo.methods.addgp import AddGp
+from raybo.methods.additive import N_INIT, Learnt, best_rows, check_groups
+from raybo.methods.additive_search import GroupSearch
+from raybo.methods.base import Array, Data, Proposal
+from raybo.methods.model import search_region, unordered_columns, untried
+from raybo.methods.options import PRESETS, check_choice, check_count, require_flat
+from raybo.space.any_space import AnySpace
+from raybo.surrogate.fit import negative_log_likelihood
+from raybo.surrogate.gp import GP, NOISE
+from raybo.surrogate.kernels.additive import Additive
+from raybo.surrogate.kernels.base import Theta
+from raybo.surrogate.linalg import one_thread
+from raybo.surrogate.outcomes import standardize
+from raybo.surrogate.projection import align, blend, least_mixing, outer_box, pursue
+
+N_AROUND = 16  # starts near the best points, for the search of the whole
+SPREAD = 0.7  # deviation of the entries of W - I from 0, times sqrt(D)
+GROWTH = 1.5  # of each side of the box searched, on average
+GRID = 10  # values of alpha tried
+PAPER_DELTA = 0.1  # section 5.1
+
+
+@dataclass(frozen=True)
+class Rpp:
+    """Additive Gaussian process over groups of learnt directions."""
+
+    space: AnySpace
+    preset: str = "default"
+    n_init: int | None = None  # points of the initial design
+    group_size: int | None = None  # directions of a group
+    groups: Any = None  # lists of columns whose directions make a group, instead of learning them
+    decomposition: str | None = None  # "learnt", or "random": drawn anew for every proposal
+    delta: float | None = None  # growth allowed of the volume searched; inf: any projection
+
+    lanes = 1
+
+    def __post_init__(self) -> None:
+        check_choice("preset", self.preset, PRESETS)
+        check_count("n_init", self.n_init)
+        require_flat("rpp", self.space)
+        unordered = unordered_columns(self.space)
+        if unordered:
+            raise SpaceError(
+                f"method 'rpp' projects numbers, and {self.space.columns[unordered[0]].name!r} "
+                "is categorical; use method 'addgp' or 'bo'"
+            )
+        check_groups(self.space, self.group_size, self.groups, self.decomposition)
+        _check_delta(self.delta)
+
+    def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
+        """Best point of every group of directions, back in the cube (Algorithm 3, step 2)."""
+        paper, additive = self.preset == "paper", self._additive
+        if data.needs_design(self.n_init or N_INIT):
+            return additive.propose(data, rng)
+        X, y = torch.as_tensor(data.X), torch.as_tensor(standardize(data.loss))
+        with one_thread():
+            last = Learnt.last(data)
+            keep = last is not None and not last.is_due(len(y), paper)
+            learnt = last if last is not None and keep else self.learn(X, y, last, rng)
+            groups, W = additive.groups_for(learnt, rng), learnt.projection
+            gp = GP.of(additive.kernel(groups), learnt.theta, X @ torch.as_tensor(W), y)
+            gp = gp.condition_on_mean(torch.as_tensor(data.pending @ W))
+            search = GroupSearch.in_box(gp, groups, len(y), *outer_box(W))
+            if paper:
+                x = self._inside(search.direct(rng), W)
+            else:
+                z = search.climb(best_rows(data) @ W, rng, data.haste)
+                x = self._refine(search, W, self._inside(z, W), data, rng)
+        return Proposal(x=x, memo={} if keep else learnt.to_memo())
+
+    def _inside(self, z: Array, W: Array) -> Array:
+        """The point of the space next to the one that z is the projection of."""
+        x = np.linalg.solve(W.T, z)  # Algorithm 3, step 2
+        return np.asarray(self.space.snap(x[None])[0])
+
+    def learn(self, X: Tensor, y: Tensor, last: Learnt | None, rng: np.random.Generator) -> Learnt:
+        """Groups, hyperparameters, projection and its restriction (Algorithm 3, step 1)."""
+        additive, paper = self._additive, self.preset == "paper"
+        base = last if last is not None and paper else additive.learn(X, y, last, rng)
+        W = np.eye(X.shape[1]) if last is None or last.W is None else last.W
+        blocks = base.groups if paper else [range(len(W))]
+        free = paper or math.isinf(self._log_limit)
+        spread = None if free else SPREAD / math.sqrt(len(W))
+        kernel = additive.kernel(base.groups)
+        W, theta = pursue(kernel, X, y, W, base.theta, blocks, spread=spread)
+        W, order = align(W)
+        W = np.round(W, 6)  # as the memo holds it
+        place = np.argsort(order).tolist()
+        groups = tuple(tuple(place[c] for c in group) for group in base.groups)
+        base = replace(base, groups=groups, theta=theta if free else base.theta)
+        alpha = self._mixing(additive.kernel(groups), X, y, W, base.theta)
+        if paper:
+            base = additive.learn(X @ torch.as_tensor(blend(W, alpha)), y, base, rng)
+        return replace(base, n=len(y), W=W, alpha=alpha)
+
+    def _mixing(self, kernel: Additive, X: Tensor, y: Tensor, W: Array, theta: Theta) -> float:
+        """Alpha of highest likelihood among those that keep the ratio (eq. 8)."""
+        if math.isinf(self._log_limit):
+            return 0.0  # projection pursuit without restriction, Algorithm 2
+        noise = theta[NOISE] * torch.eye(len(X), dtype=X.dtype)
+        grid = np.linspace(least_mixing(W, self._log_limit), 1.0, GRID)
+        scores = []
+        for alpha in grid:
+            Z = X @ torch.as_tensor(blend(W, alpha))
+            scores.append(negative_log_likelihood(kernel(Z, Z, theta) + noise, y))
+        return float(grid[int(np.argmin(scores))])
+
+    def _refine(
+        self, search: GroupSearch, W: Array, x: Array, data: Data, rng: np.random.Generator
+    ) -> Array:
+        """Climb the sum of all groups' bounds in the cube itself, from x and the best so far."""
+        best = best_rows(data)
+        starts = self.space.snap(np.concatenate([x[None], best, around(best, N_AROUND, rng)]))
+        region = replace(search_region(self.space, data, rng, "cpu"), starts=starts)
+        projection = torch.as_tensor(W)
+        f = untried(lambda rows: search.whole(rows @ projection), self.space, data)
+        return Lbfgsb(4 >> data.haste)(f, region, rng)
+
+    @property
+    def _additive(self) -> AddGp:
+        """The additive method that works on the projected rows."""
+        return AddGp(
+            self.space, self.preset, self.n_init, self.group_size, self.groups, self.decomposition
+        )
+
+    @property
+    def _log_limit(self) -> float:
+        """log(1 + delta)."""
+        if self.delta is not None:
+            return math.log1p(float(self.delta))
+        paper = self.preset == "paper"
+        return math.log1p(PAPER_DELTA) if paper else self.space.dim * math.log(GROWTH)
+
+
+def _check_delta(delta: Any) -> None:
+    number = isinstance(delta, int | float) and not isinstance(delta, bool)
+    if delta is not None and not (number and delta >= 0):
+        raise MethodError(
+            f"delta must be a number of at least 0, or inf for any projection, got {delta!r}"
+        )

@@ -1,0 +1,165 @@
+"""One self-contained HTML file about a study: it opens offline, and escapes everything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from html import escape
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+from raybo.report import plots, summary
+from raybo.report.status import config_text
+from raybo.runtime.result import Result
+from raybo.study.trial import State
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; color: #223; margin: 0; background: #f5f6f8; }
+main { max-width: 1100px; margin: 0 auto; padding: 24px; }
+h1 { margin: 0 0 4px; font-size: 26px; } h2 { font-size: 18px; margin: 0 0 8px; }
+section { background: white; border-radius: 8px; padding: 16px 20px; margin: 16px 0;
+          box-shadow: 0 1px 3px #0001; overflow-x: auto; }
+.facts { display: flex; flex-wrap: wrap; gap: 12px; margin: 16px 0; }
+.fact { background: white; border-radius: 8px; padding: 10px 16px; box-shadow: 0 1px 3px #0001; }
+.fact b { display: block; font-size: 20px; } .fact span, .note { color: #667; font-size: 13px; }
+pre { background: #f5f6f8; padding: 10px; border-radius: 6px; overflow-x: auto; margin: 0; }
+table { border-collapse: collapse; } td, th { text-align: left; padding: 3px 14px 3px 0;
+        vertical-align: top; } th { color: #667; font-weight: 500; }
+"""
+
+
+def write_report(
+    result: Result, path: str | os.PathLike[str], optimum: float | None = None
+) -> Path:
+    """Write the report of a study.
+
+    Parameters
+    ----------
+    result
+        Of the study, finished or not.
+    path
+        Of the file to write.
+    optimum
+        Best value there is, if it is known: the history then shows the regret.
+
+    Returns
+    -------
+    Path
+        Of the file.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(render(result, optimum), encoding="utf-8")
+    return target
+
+
+def render(result: Result, optimum: float | None = None) -> str:
+    """The report as text."""
+    # Imported here: get_plotlyjs reads 4 MB, which importing this module must not cost.
+    from plotly.offline import get_plotlyjs  # noqa: PLC0415
+
+    body = "\n".join(_sections(result, optimum))
+    title = escape(f"raybo: {result.name}")
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f"<style>{_STYLE}</style><script>{get_plotlyjs()}</script></head>\n"
+        f"<body><main>{_header(result)}\n{body}</main></body></html>\n"
+    )
+
+
+def _header(result: Result) -> str:
+    method = result.method
+    options = ", ".join(f"{k}={v}" for k, v in method["options"].items() if v is not None)
+    counts = {state: sum(t.state is state for t in result.trials) for state in State}
+    best = result.best_trial
+    facts = [
+        ("best " + (result.metric or "value"), "none" if best is None else f"{best.value:.8g}"),
+        ("at trial", "-" if best is None else str(best.number)),
+        ("done", str(counts[State.DONE])),
+        ("failed", str(counts[State.FAILED])),
+        ("time", _duration(result.elapsed)),
+    ]
+    if result.use is not None:
+        facts.append(("workers busy", f"{result.use:.0%}"))
+    cards = "".join(
+        f'<div class="fact"><span>{escape(name)}</span><b>{escape(value)}</b></div>'
+        for name, value in facts
+    )
+    line = escape(f"method {method['name']}" + (f" ({options})" if options else ""))
+    goal = escape(f"{result.mode}imise; {result.stop_reason}")
+    note = f'<div class="note">{line}; {goal}</div>'
+    return f'<h1>{escape(result.name)}</h1>{note}<div class="facts">{cards}</div>'
+
+
+def _sections(result: Result, optimum: float | None) -> Iterator[str]:
+    if result.best_config is not None:
+        yield _section(
+            "Best config", f"<pre>{escape(dedent(config_text(result.best_config)))}</pre>"
+        )
+    if summary.done(result):
+        yield _figure(plots.plot_history(result, optimum))
+        if summary.columns(result):
+            yield _figure(
+                plots.plot_importances(result),
+                "How much of the spread of the values each parameter explains alone; interactions "
+                "do not show, and regions that were left early count for less.",
+            )
+            yield _figure(plots.plot_slices(result))
+            yield _figure(plots.plot_parallel(result), "Drag along an axis to select.")
+    if summary.lanes(result):
+        yield _figure(plots.plot_embeddings(result))
+    if summary.branches(result):
+        yield _figure(plots.plot_tree(result))
+    groups = summary.last_memo(result, "groups")
+    if groups:
+        yield _section("Groups of parameters that the model adds up", _groups(result, groups))
+    if summary.timeline(result):
+        yield _figure(plots.plot_timeline(result))
+    failed = summary.failures(result)
+    if failed:
+        rows = [(n, reason, ", ".join(map(str, first))) for reason, n, first in failed]
+        yield _section("Failures", _table(("count", "reason", "first trials"), rows))
+    yield _section("Go on", _resume(result))
+
+
+def _groups(result: Result, groups: Iterable[Iterable[int]]) -> str:
+    names = [c.name for c in result.space.columns]
+    return _table(
+        ("group", "parameters"),
+        [(i, ", ".join(names[j] for j in group)) for i, group in enumerate(groups)],
+    )
+
+
+def _resume(result: Result) -> str:
+    name, storage = result.name, result.location.rstrip("/").rpartition("/")[0]
+    more = 2 * max(1, len(result.trials))
+    lines = [
+        f"raybo resume {name} --trials {more} --storage {storage}",
+        f"raybo.optimize(objective, space, name={name!r}, storage={storage!r}, max_trials={more})",
+    ]
+    note = '<p class="note">A study goes on from its journal: '
+    return f"{note}{escape(result.location)}</p><pre>{escape(chr(10).join(lines))}</pre>"
+
+
+def _section(title: str, content: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{content}</section>"
+
+
+def _figure(figure: Any, note: str = "") -> str:
+    drawn = figure.to_html(full_html=False, include_plotlyjs=False, config={"displaylogo": False})
+    return f'<section>{drawn}<div class="note">{escape(note)}</div></section>'
+
+
+def _table(head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
+    def cells(tag: str, entries: Iterable[Any]) -> str:
+        return "".join(f"<{tag}>{escape(str(e))}</{tag}>" for e in entries)
+
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    return f"<table><tr>{cells('th', head)}</tr>{body}</table>"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,134 @@
+"""The user's code: an objective found by its path, and made to reach the workers."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import pickle
+import socket
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from raybo.errors import StudyError
+
+logger = logging.getLogger(__name__)
+
+_PROBE_SECONDS = 60.0  # for a worker to start and answer
+
+
+def load_objective(path: str, folder: Path) -> Any:
+    """Return the callable at `path`, MODULE:FUNCTION; modules in `folder` come first.
+
+    Raises
+    ------
+    StudyError
+        When there is no such module or attribute, the import fails, or it is not callable.
+    """
+    module_name, _, name = path.partition(":")
+    if not module_name or not name:
+        raise StudyError(
+            f"{path!r} is not of the form MODULE:FUNCTION, such as train:objective for the "
+            "function objective in train.py"
+        )
+    module_name = module_name.removesuffix(".py").strip("/").replace("/", ".")
+    found: Any = _import(module_name, folder)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            there = [k for k, v in vars(found).items() if callable(v) and not k.startswith("_")]
+            raise StudyError(
+                f"{module_name} has no {name!r}; it has {', '.join(there[:8]) or 'no functions'}"
+            )
+        found = getattr(found, part)
+    if not callable(found):
+        raise StudyError(f"{path} is a {type(found).__name__}, not a function of a config")
+    return found
+
+
+def _import(name: str, folder: Path) -> ModuleType:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        lacking = error.name if isinstance(error, ModuleNotFoundError) else None
+        if lacking and f"{name}.".startswith(f"{lacking}."):
+            raise StudyError(
+                f"there is no module {name!r} in {folder}, nor is one installed; run this in the "
+                "folder that holds it"
+            ) from error
+        raise StudyError(
+            f"module {name!r} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+
+
+def share_folder(folder: Path, objective: Any) -> None:
+    """Join or start Ray so that its workers can use `objective`, whose code lies in `folder`.
+
+    Ray puts the current folder of the driver on the path of every worker. That is enough on one
+    machine, in a folder that all nodes share, and under `ray job submit --working-dir`. Where
+    another machine does not have the folder, the modules that were imported from it travel with
+    the objective, by value. Modules that it imports only when it is called do not: install
+    these on the cluster, or submit a job.
+    """
+    # Imported here: a wrong path must not cost the seconds that ray takes.
+    from raybo.runtime.cluster import connect  # noqa: PLC0415
+
+    # Ray warns that it asks for a token, which is what the documentation tells people to do.
+    logging.getLogger("ray._private.authentication").setLevel(logging.ERROR)
+    connect()
+    modules = _modules_in(folder)
+    if modules and not _is_everywhere(str(modules[0].__file__)):
+        send_by_value(modules, objective)
+
+
+def send_by_value(modules: list[ModuleType], objective: Any) -> None:
+    """Let the code of `modules` travel with the objective, unless it holds what cannot travel."""
+    import ray  # noqa: PLC0415  (slow to import)
+
+    cloudpickle: Any = ray.cloudpickle
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        cloudpickle.dumps(objective)
+    except (TypeError, pickle.PicklingError, AttributeError, RecursionError) as error:
+        for module in modules:
+            cloudpickle.unregister_pickle_by_value(module)
+        logger.warning(
+            "the objective cannot travel to the workers (%s); they must be able to import it: "
+            "use a folder that all nodes share, or ray job submit --working-dir .",
+            error,
+        )
+
+
+def _is_everywhere(file: str) -> bool:
+    """Whether another machine of the cluster has `file`; asks one, since they are mostly alike."""
+    import ray  # noqa: PLC0415  (slow to import)
+
+    here = socket.gethostname()
+    list_nodes: Any = ray.nodes
+    nodes = [n for n in list_nodes() if n["Alive"] and n["NodeManagerHostname"] != here]
+    if not nodes:
+        return True
+    affinity: Any = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+    there = affinity(nodes[0]["NodeID"], soft=False)
+    ask = ray.remote(num_cpus=0, scheduling_strategy=there)(os.path.isfile)
+    try:
+        return bool(ray.get(ask.remote(file), timeout=_PROBE_SECONDS))
+    except ray.exceptions.RayError:  # a node that does not answer: by value is the safe way
+        return False
+
+
+def _modules_in(folder: Path) -> list[ModuleType]:
+    """Imported modules whose files lie in `folder`: the user's, neither installed nor raybo's."""
+    found = []
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if not file or name == "__main__" or name.partition(".")[0] == "raybo":
+            continue
+        path = Path(file)
+        if path.is_relative_to(folder) and "site-packages" not in path.parts:
+            found.append(module)
+    return found

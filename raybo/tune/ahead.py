@@ -1,0 +1,88 @@
+"""Ahead: when suggestions are begun, and which results they know.
+
+A suggestion is begun when Tune first asks for it, and knows all results told by then. While it is
+computed, Tune goes on; it keeps one trial waiting beside those that run, or asks again shortly.
+
+With short trials that would leave workers idle. So where they take under 10 s on average (by the
+`time_total_s` of their results) and two or more are live, the next suggestion is begun as soon as
+one is handed out. By the time Tune asks for it, it may lack results: if more than half as many as
+trials are live, it is begun again.
+
+All of this depends on Tune's calls and their results alone, not on the time that computing takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from raybo.study.optimizer import trial_to_json
+from raybo.study.trial import State, Trial
+from raybo.tune.book import Book
+from raybo.tune.suggester import Answer, Search
+from raybo.tune.worker import Worker
+
+WAIT = 0.05  # seconds that Tune's loop may wait for a suggestion while trials are live
+SHORT = 10.0  # seconds; when trials take longer, waiting for a suggestion costs a percent or so
+
+
+@dataclass
+class Order:
+    """The suggestion in the making."""
+
+    number: int
+    told: int  # results known to it
+    asked: bool  # whether Tune has asked for it: from then on it is not begun again
+
+
+class Ahead:
+    """The next suggestion, given the trials in a book."""
+
+    def __init__(self, search: Search, book: Book) -> None:
+        self._space = search.space
+        self._book = book
+        self._order: Order | None = None
+        self._worker = Worker(search, lambda: [*map(self._json, book.trials.values())])
+
+    @property
+    def open_number(self) -> int | None:
+        """Number of the suggestion in the making."""
+        return None if self._order is None else self._order.number
+
+    def changed(self, trial: Trial | int) -> None:
+        """Note a trial that is new or has changed, or the number of one that was forgotten."""
+        self._worker.changed({"number": trial} if isinstance(trial, int) else self._json(trial))
+
+    def ask(self) -> tuple[int, Answer] | None:
+        """Number and answer of the next suggestion; None: not ready, and trials are live."""
+        order = self._ordered()
+        answer = self._worker.poll(WAIT if self._book.live else None)
+        if answer is None:
+            return None
+        self._order = None
+        return order.number, answer
+
+    def prepare(self) -> None:
+        """Begin the suggestion after the one just handed out, if trials are short."""
+        seconds = self._book.seconds
+        if seconds is not None and seconds < SHORT and len(self._book.live) > 1:
+            self._begin(Order(self._book.take_number(), self._book.told, asked=False))
+
+    def _ordered(self) -> Order:
+        order = self._order
+        if order is None:
+            return self._begin(Order(self._book.take_number(), self._book.told, asked=True))
+        missing = self._book.told - order.told
+        if not order.asked and missing > (len(self._book.live) + 1) // 2:
+            return self._begin(Order(order.number, self._book.told, asked=True))
+        order.asked = True
+        return order
+
+    def _begin(self, order: Order) -> Order:
+        n_values = sum(trial.state is State.DONE for trial in self._book.trials.values())
+        self._worker.begin(order.number, n_values)
+        self._order = order
+        return order
+
+    def _json(self, trial: Trial) -> dict[str, Any]:
+        return trial_to_json(trial, self._space)

@@ -1,0 +1,153 @@
+"""Book: the trials of a searcher, by Tune's ids, and what their results say."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from raybo.errors import ObjectiveError, SpaceError
+from raybo.space.any_space import AnySpace
+from raybo.study.objective import finite_number
+from raybo.study.optimizer import trial_from_json, trial_to_json
+from raybo.study.trial import State, Trial
+
+logger = logging.getLogger(__name__)
+
+_RECENT = 20  # trials over which durations are averaged
+_SECONDS = "time_total_s"  # how Tune calls the duration of a trial
+
+
+class Book:
+    """Trials by number, with the configs of raybo; Tune knows some of them by an id.
+
+    Trials that Tune knows and the book does not, and the other way round, are normal: the files
+    of an experiment can be of different age, and Tune does not report trials that it cuts off.
+    """
+
+    def __init__(self) -> None:
+        self.trials: dict[int, Trial] = {}
+        self.numbers: dict[str, int] = {}  # by Tune's id
+        self.live: set[str] = set()  # suggested or heard of in this session, not complete
+        self.told = 0  # trials that are no longer pending
+        self._next = 0
+        self._reported: dict[str, float] = {}  # last finite value of live trials
+
+    def take_number(self) -> int:
+        """Return a number for a trial, for good."""
+        self._next += 1
+        return self._next - 1
+
+    def add(self, trial: Trial, trial_id: str | None = None) -> None:
+        """Take over a trial; one with an id is live."""
+        self.trials[trial.number] = trial
+        self._next = max(self._next, trial.number + 1)
+        self.told += trial.state is not State.PENDING
+        if trial_id is not None:
+            self.numbers[trial_id] = trial.number
+            self.live.add(trial_id)
+
+    def pending(self, trial_id: str) -> bool:
+        """Whether the trial is known and has no value: it waits for one, or failed."""
+        number = self.numbers.get(trial_id)
+        return number is not None and self.trials[number].state is not State.DONE
+
+    def report(self, trial_id: str, result: Mapping[str, Any], metric: str) -> None:
+        """Note an intermediate result; one without the metric is skipped."""
+        if trial_id in self.numbers:
+            self.live.add(trial_id)
+        try:
+            self._reported[trial_id] = finite_number(lookup(result, metric), metric)
+        except (KeyError, ObjectiveError):
+            return
+
+    def complete(
+        self, trial_id: str, result: Mapping[str, Any] | None, error: bool, metric: str
+    ) -> Trial | None:
+        """Record the end of a known trial; returns it, or None if it was never evaluated.
+
+        Without a final value the last one reported counts, unless the trial failed. A trial that
+        was stopped before it reported anything is forgotten: nothing is known about its point.
+        """
+        self.live.discard(trial_id)
+        last = self._reported.pop(trial_id, None)
+        trial = self.trials[self.numbers[trial_id]]
+        self.told += trial.state is State.PENDING
+        if not error and result is None and last is None:
+            del self.trials[self.numbers.pop(trial_id)]
+            self.told -= 1
+            return None
+        finish(trial, result or {}, error, metric, last)
+        return trial
+
+    @property
+    def seconds(self) -> float | None:
+        """Mean duration of the latest trials, as Tune reported it; None while unknown."""
+        known = [t.extra[_SECONDS] for t in self.trials.values() if _SECONDS in t.extra][-_RECENT:]
+        return sum(known) / len(known) if known else None
+
+    def to_json(self, space: AnySpace, spare: int | None = None) -> dict[str, Any]:
+        """All of it as JSON, but for what belongs to the session; `spare` was taken, not used."""
+        trials = [trial_to_json(trial, space) for trial in self.trials.values()]
+        next_number = self._next - 1 if spare == self._next - 1 else self._next
+        return {"trials": trials, "ids": self.numbers, "next": next_number}
+
+    @classmethod
+    def from_json(cls, item: Mapping[str, Any], space: AnySpace) -> Book:
+        """Book that `to_json` gave, without trials that do not fit a space changed since."""
+        book = cls()
+        for entry in item["trials"]:
+            try:
+                book.add(trial_from_json(entry, space))
+            except SpaceError as error:
+                logger.warning("trial %s does not fit the space: %s", entry.get("number"), error)
+        book.numbers = {i: n for i, n in item["ids"].items() if n in book.trials}
+        book._next = max(book._next, item["next"])
+        return book
+
+
+def finish(
+    trial: Trial, result: Mapping[str, Any], error: bool, metric: str, last: float | None = None
+) -> None:
+    """Write into a trial what its final result says."""
+    trial.state, trial.value, trial.reason = State.FAILED, None, "the trial ended with an error"
+    if error:
+        return
+    try:
+        trial.value = finite_number(lookup(result, metric), f"the metric {metric!r} is")
+    except ObjectiveError as problem:
+        trial.reason = str(problem)
+        return
+    except KeyError:
+        trial.value = last
+    if trial.value is None:
+        trial.reason = f"the trial reported no metric {metric!r}"
+        logger.warning(
+            "a trial reported no metric %r and counts as failed; it reported %s",
+            metric,
+            ", ".join(sorted(map(str, result))) or "nothing",
+        )
+        return
+    trial.state, trial.reason = State.DONE, None
+    seconds = result.get(_SECONDS)
+    if isinstance(seconds, int | float) and seconds >= 0:
+        trial.extra = {_SECONDS: float(seconds)}
+
+
+def lookup(result: Mapping[str, Any], name: str) -> Any:
+    """Entry of a result, nested or flat; KeyError if it is missing or None."""
+    value: Any = result.get(name)
+    if value is None:
+        value = result
+        for part in name.split("/"):
+            value = value[part] if isinstance(value, Mapping) else None
+    if value is None:
+        raise KeyError(name)
+    return value
+
+
+def config_of(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Config of a trial, found in its result."""
+    flat = {k[len("config/") :]: v for k, v in result.items() if str(k).startswith("config/")}
+    inside = result.get("config")
+    return {**inside, **flat} if isinstance(inside, Mapping) else flat

@@ -1,0 +1,362 @@
+"""RayBOSearch: any method of raybo as the search algorithm of a Ray Tune run.
+
+What is promised: a suggestion is a function of the seed, the settings and the calls that Tune made
+before it, in their order, whatever the time that computing takes (see `raybo.tune.ahead`). So runs
+of one trial at a time repeat exactly, and parallel runs repeat if Tune's calls come in the same
+order. A model that fails is replaced by a point that fills the space, never by an exception.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from ray.tune.result import DEFAULT_METRIC
+from ray.tune.search import (
+    UNDEFINED_METRIC_MODE,
+    UNDEFINED_SEARCH_SPACE,
+    UNRESOLVED_SEARCH_SPACE,
+    Searcher,
+)
+
+from raybo.errors import MethodError, SpaceError, StudyError
+from raybo.methods.base import Method
+from raybo.methods.registry import METHODS, describe_method
+from raybo.study.trial import Trial
+from raybo.tune.ahead import Ahead
+from raybo.tune.book import Book, config_of, finish
+from raybo.tune.description import describe
+from raybo.tune.param_space import (
+    ParamSpace,
+    SearchSpace,
+    saved_search_space,
+    search_space,
+)
+from raybo.tune.settings import (
+    STATE_VERSION,
+    check_objective,
+    raise_refusal,
+    read_state,
+    restored_points,
+)
+from raybo.tune.suggester import Search
+
+logger = logging.getLogger(__name__)
+
+
+class RayBOSearch(Searcher):
+    """Search algorithm for `tune.TuneConfig(search_alg=...)`.
+
+    Parameters
+    ----------
+    space
+        A Space, Box or dict of parameters of raybo, whose configs the trainable then gets. By
+        default the `param_space` of the Tuner, with Tune's own domains, is searched.
+    metric, mode
+        What to optimise, and "min" or "max"; by default what the TuneConfig says.
+    points_to_evaluate
+        Configs to try first, nested or flat ("net/lr"). What they leave open is drawn at random.
+    evaluated_rewards
+        Values of the metric for these points, which are then known and not tried again.
+    method, method_options
+        Name of a method and its options, or a method object.
+    max_concurrent
+        Most trials at a time; better set `TuneConfig(max_concurrent_trials=...)`.
+    seed
+        The same seed and the same calls give the same suggestions; None takes a random one.
+
+    Notes
+    -----
+    NaN, infinities and errors are failures, which the method avoids; they are never values. A
+    trial that a scheduler stops early counts with its last value.
+    """
+
+    def __init__(
+        self,
+        space: Any = None,
+        metric: str | None = None,
+        mode: str | None = None,
+        points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        evaluated_rewards: Sequence[float] | None = None,
+        method: str | Method = "bo",
+        method_options: Mapping[str, Any] | None = None,
+        max_concurrent: int | None = None,
+        seed: int | None = 0,
+    ) -> None:
+        check_objective(metric, mode)
+        super().__init__(metric=metric, mode=mode)
+        if isinstance(method, str) and method not in METHODS:
+            raise MethodError(
+                f"method {method!r} is not known; choose one of {', '.join(METHODS)}"
+            )
+        self._method = method
+        self._options = dict(method_options or {})
+        self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+        self._max_concurrent = max_concurrent
+        self._points = [dict(point) for point in points_to_evaluate or ()]
+        self._evaluated: list[tuple[Mapping[str, Any], float | None, bool]] = []
+        self._book = Book()
+        self._space: SearchSpace | None = None
+        self._ahead: Ahead | None = None
+        if evaluated_rewards is not None:
+            self._take_rewards(list(evaluated_rewards))
+        if space is not None:
+            own = search_space(space)
+            self._set_space(own)
+            if isinstance(own, ParamSpace):
+                logger.warning(UNRESOLVED_SEARCH_SPACE.format(par="space", cls="RayBOSearch"))
+
+    # --- what Tune says before it starts ---
+
+    def set_search_properties(
+        self,
+        metric: str | None,
+        mode: str | None,
+        config: dict[str, Any],
+        **spec: Any,  # noqa: ARG002  (Ray's signature)
+    ) -> bool:
+        """Take metric, mode and param_space; whether the latter was wanted."""
+        check_objective(metric, mode)
+        self._metric, self._mode = metric or self._metric, mode or self._mode
+        if self._space is not None:
+            return False
+        self._set_space(ParamSpace(config))
+        return True
+
+    def set_max_concurrency(self, max_concurrent: int) -> bool:  # noqa: ARG002  (Ray's signature)
+        """Leave counting to the ConcurrencyLimiter, whose limit replaces that of the searcher.
+
+        After a crash some trials are known here and not to Tune; a count of them could block.
+        """
+        self._max_concurrent = None
+        return False
+
+    # --- the loop ---
+
+    def suggest(self, trial_id: str) -> dict[str, Any] | None:
+        """Config for a trial; None: not yet; FINISHED: every point has been tried."""
+        space = self._ready_space()
+        if trial_id in self._book.numbers:
+            return space.show(self._book.trials[self._book.numbers[trial_id]].config)
+        if self._max_concurrent is not None and len(self._book.live) >= self._max_concurrent:
+            return None
+        if self._points:
+            return self._next_point(space, trial_id)
+        ahead = self._started()
+        asked = ahead.ask()
+        if asked is None:
+            return None
+        number, answer = asked
+        if answer.exhausted is not None:
+            logger.warning("no more suggestions: %s", answer.exhausted)
+            return Searcher.FINISHED  # type: ignore[return-value]  # so Ray documents it
+        raise_refusal(answer)
+        config = space.space.from_json(answer.config)
+        self._add(Trial(number, config, memo=answer.memo), trial_id)
+        ahead.prepare()
+        return space.show(config)
+
+    def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
+        """Note an intermediate result: it counts if the trial ends without another."""
+        self._book.report(trial_id, result or {}, self._objective_metric)
+
+    def on_trial_complete(
+        self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False
+    ) -> None:
+        """Learn from the end of a trial, also of one that this searcher did not suggest."""
+        if trial_id not in self._book.numbers:
+            self._learn_unknown(trial_id, result, error)
+        elif self._book.pending(trial_id):
+            number = self._book.numbers[trial_id]
+            trial = self._book.complete(trial_id, result, error, self._objective_metric)
+            if self._ahead is not None:
+                self._ahead.changed(number if trial is None else trial)
+
+    # --- warm start ---
+
+    def add_evaluated_point(
+        self,
+        parameters: Mapping[str, Any],
+        value: float | None,
+        error: bool = False,
+        pruned: bool = False,  # noqa: ARG002  (a value is a value)
+        intermediate_values: Sequence[float] | None = None,
+    ) -> None:
+        """Add what is known of a point; keys that are not searched are ignored.
+
+        Without a value the last intermediate one counts; NaN, infinities and errors are failures.
+
+        Raises
+        ------
+        SpaceError
+            With the path of a parameter that is missing, or outside its domain.
+        """
+        if value is None and intermediate_values and not error:
+            value = intermediate_values[-1]
+        if value is None and not error:
+            logger.warning("a point without a value says nothing and is ignored: %s", parameters)
+            return
+        if self._space is None:
+            self._evaluated.append((dict(parameters), value, error))
+            return
+        inner, _ = self._space.read(parameters, strict=False)
+        trial = Trial(self._book.take_number(), inner)
+        finish(trial, {"value": value}, error, "value")
+        self._add(trial)
+
+    def add_evaluated_points(
+        self, points: Sequence[Mapping[str, Any]], values: Sequence[float | None]
+    ) -> None:
+        """Add several points; see `add_evaluated_point`."""
+        for point, value in zip(points, values, strict=True):
+            self.add_evaluated_point(point, value)
+
+    def add_evaluated_trials(self, trials_or_analysis: Any, metric: str) -> None:
+        """Add the trials of an earlier run: trials, an analysis, or the results of a Tuner.
+
+        Trials that do not fit the space are left out, with a warning.
+        """
+        known = getattr(trials_or_analysis, "trials", trials_or_analysis)
+        for trial in known if hasattr(known, "__iter__") else [known]:
+            result = getattr(trial, "last_result", None)
+            result = getattr(trial, "metrics", None) or {} if result is None else result
+            error = getattr(trial, "status", None) == "ERROR" or bool(
+                getattr(trial, "error", None)
+            )
+            try:
+                self.add_evaluated_point(trial.config, result.get(metric), error)
+            except SpaceError as problem:
+                logger.warning("a trial of an earlier run is left out: %s", problem)
+
+    # --- state ---
+
+    def save(self, checkpoint_path: str) -> None:
+        """Write all that is known to a JSON file."""
+        spare = None if self._ahead is None else self._ahead.open_number
+        state = {
+            "raybo": "RayBOSearch",
+            "version": STATE_VERSION,
+            "metric": self._metric,
+            "mode": self._mode,
+            "seed": self._seed,
+            "method": self._describe_method(),
+            "points": [describe(point) for point in self._points],
+            "evaluated": [describe([dict(p), v, e]) for p, v, e in self._evaluated],
+            "space": None if self._space is None else self._space.description,
+            "book": None if self._space is None else self._book.to_json(self._space.space, spare),
+        }
+        Path(checkpoint_path).write_text(json.dumps(state))
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Go on from a file that `save` wrote; nothing in it is executed.
+
+        Objects that JSON cannot hold come from the space of this searcher, if it has one.
+        """
+        state = read_state(Path(checkpoint_path))
+        self._metric, self._mode = state["metric"], state["mode"]
+        self._seed, self._ahead = state["seed"], None
+        name, options = state["method"]["name"], state["method"]["options"]
+        if isinstance(self._method, str) and name in METHODS:
+            self._method, self._options = name, options
+        self._points = restored_points(state["points"])
+        self._evaluated = [tuple(item) for item in restored_points(state["evaluated"])]
+        if state["space"] is None:
+            return
+        if self._space is None:
+            self._space = saved_search_space(state["space"])
+        elif state["space"] != self._space.description:
+            logger.warning("the state was saved with another space; what fits this one is kept")
+        self._book = Book.from_json(state["book"], self._space.space)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Tune pickles searchers; the process that computes suggestions stays behind.
+        return {**self.__dict__, "_ahead": None}
+
+    # --- inside ---
+
+    @property
+    def _objective_metric(self) -> str:
+        return self._metric or DEFAULT_METRIC  # what a trainable that returns a number reports
+
+    def _ready_space(self) -> SearchSpace:
+        if self._space is None:
+            raise RuntimeError(UNDEFINED_SEARCH_SPACE.format(cls="RayBOSearch", space="space"))
+        if not self._mode:
+            names = {"metric": self._metric, "mode": self._mode}
+            raise RuntimeError(UNDEFINED_METRIC_MODE.format(cls="RayBOSearch", **names))
+        if self._space.lost:
+            raise StudyError(
+                f"{self._space.lost[0]!r}: its values are objects, which the saved state does not "
+                "hold; give the param_space again: Tuner.restore(..., param_space=...)"
+            )
+        return self._space
+
+    def _set_space(self, space: SearchSpace) -> None:
+        if not isinstance(self._method, str) and isinstance(space, ParamSpace):
+            raise MethodError(
+                "a method object belongs to a space of raybo: pass that as space=, or give the "
+                "method by its name"
+            )
+        for point in self._points:
+            # Read only to find errors before anything runs; a space of raybo completes nothing.
+            space.read(point, np.random.default_rng(0))
+        self._space = space
+        known, self._evaluated = self._evaluated, []
+        for config, value, error in known:
+            self.add_evaluated_point(config, value, error)
+
+    def _take_rewards(self, rewards: list[float]) -> None:
+        if len(rewards) != len(self._points):
+            raise StudyError(
+                f"{len(rewards)} evaluated_rewards for {len(self._points)} points_to_evaluate; "
+                "give one for each"
+            )
+        self._evaluated = [(p, v, False) for p, v in zip(self._points, rewards, strict=True)]
+        self._points = []
+
+    def _started(self) -> Ahead:
+        if self._ahead is None:
+            space = self._ready_space()
+            snap = space.snapped if space.rounds else None
+            search = Search(
+                space.space, self._method, self._options, str(self._mode), self._seed, snap
+            )
+            self._ahead = Ahead(search, self._book)
+        return self._ahead
+
+    def _next_point(self, space: SearchSpace, trial_id: str) -> dict[str, Any]:
+        self._started()  # its process gets ready meanwhile
+        number = self._book.take_number()
+        inner, shown = space.read(self._points[0], np.random.default_rng([self._seed, number]))
+        del self._points[0]
+        self._add(Trial(number, inner), trial_id)
+        return dict(shown)
+
+    def _add(self, trial: Trial, trial_id: str | None = None) -> None:
+        self._book.add(trial, trial_id)
+        if self._ahead is not None:
+            self._ahead.changed(trial)
+
+    def _learn_unknown(self, trial_id: str, result: Mapping[str, Any] | None, error: bool) -> None:
+        """Learn from a trial of an older or newer state, by the config in its result."""
+        if self._space is None or not result:
+            return
+        try:
+            inner, _ = self._space.read(config_of(result), strict=False)
+        except SpaceError as problem:
+            logger.info("trial %s is not known, nor is its config: %s", trial_id, problem)
+            return
+        trial = Trial(self._book.take_number(), inner)
+        finish(trial, result, error, self._objective_metric)
+        self._add(trial, trial_id)
+        self._book.live.discard(trial_id)
+
+    def _describe_method(self) -> dict[str, Any]:
+        if isinstance(self._method, str):
+            return {"name": self._method, "options": self._options}
+        return describe_method(self._method)

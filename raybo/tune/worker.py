@@ -1,0 +1,161 @@
+"""Worker: who computes suggestions, one at a time, off Tune's loop.
+
+An actor that takes no CPUs, on the node of the driver if possible: Tune's loop must not wait for
+a Gaussian process, nor share an interpreter lock with it. Where there is no Ray, and for methods
+without a model, this process computes suggestions at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import ray
+from ray import exceptions
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from raybo.space.design import sobol_point
+from raybo.tune.suggester import Answer, Search, Suggester, SuggesterActor
+
+logger = logging.getLogger(__name__)
+
+MODEL_FREE = ("random", "sobol")  # as fast here as anywhere
+# Their first proposals, until two values are known, are Sobol points: the same as theirs, but
+# without waiting for a process that has to import torch.
+OPENS_WITH_SOBOL = ("bo", "addtree")
+
+_PATIENCE = 600.0  # seconds after which a process that computes a suggestion is given up
+_MAX_DEATHS = 3  # of the process, in a row, before its suggestion is replaced
+
+
+class Worker:
+    """The suggestion in the making, and who makes it.
+
+    Parameters
+    ----------
+    search
+        What is searched, and how.
+    history
+        Gives all trials as JSON, for a process that knows nothing yet.
+    """
+
+    def __init__(self, search: Search, history: Callable[[], list[dict[str, Any]]]) -> None:
+        self._search = search
+        self._history = history
+        self._updates: list[dict[str, Any]] | None = None  # None: not even the history was sent
+        self._number = 0
+        self._answer: Answer | None = None
+        self._inline: Suggester | None = None
+        self._actor: Any = None
+        self._ref: Any = None
+        self._began = 0.0
+        self._deaths = 0
+        if search.method not in MODEL_FREE and ray.is_initialized():
+            self._start()
+
+    def changed(self, update: dict[str, Any]) -> None:
+        """Note a trial, as JSON, that the suggester has to hear of."""
+        if self._updates is not None:
+            self._updates.append(update)
+
+    def begin(self, number: int, n_values: int) -> None:
+        """Begin to compute trial `number`; `n_values` finite values are known."""
+        self._number, self._answer, self._ref = number, None, None
+        self._deaths = 0
+        search = self._search
+        opens = search.method in OPENS_WITH_SOBOL and not search.options and search.snap is None
+        if opens and n_values < 2 and search.space.dense and search.space.cardinality is None:
+            self._answer = self._space_filling()
+        else:
+            self._send()
+
+    def poll(self, seconds: float | None) -> Answer | None:
+        """Return the suggestion, waiting for it so many seconds (None: until it is there)."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while self._answer is None:
+            left = 1.0 if deadline is None else min(1.0, deadline - time.monotonic())
+            if ray.is_initialized():
+                self._look(max(left, 0.0))
+            else:  # shut down since; ray.wait would start another
+                self._send()
+            if deadline is not None and time.monotonic() >= deadline:
+                break
+        return self._answer
+
+    def _start(self) -> None:
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
+        actor: Any = SuggesterActor
+        self._actor = actor.options(scheduling_strategy=here).remote(self._search)
+        self._updates = None
+
+    def _send(self) -> None:
+        """Hand the current number to whoever computes it."""
+        if self._search.method in MODEL_FREE or not ray.is_initialized():
+            self._compute_here()
+            return
+        try:
+            if self._actor is None:
+                self._start()
+            updates, self._updates = self._take_updates(), []
+            self._ref = self._actor.suggest.remote(updates, self._number)
+            self._began = time.monotonic()
+        except exceptions.RayError as error:
+            self._lost(error)
+
+    def _take_updates(self) -> list[dict[str, Any]]:
+        return self._history() if self._updates is None else self._updates
+
+    def _compute_here(self) -> None:
+        if self._inline is None:
+            self._inline, self._updates = Suggester(self._search), None
+        updates, self._updates = self._take_updates(), []
+        try:
+            self._answer = self._inline.suggest(updates, self._number)
+        except Exception as error:  # noqa: BLE001  (in suggest, any error would end the whole run)
+            self._inline = None
+            self._replace(repr(error))
+
+    def _look(self, seconds: float) -> None:
+        try:
+            ready, _ = ray.wait([self._ref], timeout=seconds)
+            if ready:
+                self._answer = ray.get(self._ref)
+            elif time.monotonic() - self._began > _PATIENCE:
+                ray.kill(self._actor)
+                self._actor = None
+                self._replace(f"no answer in {_PATIENCE:.0f} s")
+        except exceptions.RayTaskError as error:
+            # The study may have stopped anywhere inside: begin with a new one.
+            self._actor = None
+            self._replace(str(error))
+        except exceptions.RayError as error:
+            self._lost(error)
+
+    def _lost(self, error: Exception) -> None:
+        """Start another process, or do without."""
+        self._actor, self._ref = None, None
+        self._deaths += 1
+        if self._deaths >= _MAX_DEATHS:
+            self._replace(f"its process died {self._deaths} times ({error})")
+            return
+        logger.warning("the process that computes suggestions was lost (%s): another", error)
+        self._send()
+
+    def _replace(self, problem: str) -> None:
+        logger.warning(
+            "suggestion %d fills the space, since the method failed: %s", self._number, problem
+        )
+        self._answer = self._space_filling()
+
+    def _space_filling(self) -> Answer:
+        space, seed = self._search.space, self._search.seed
+        if space.dense:
+            config = space.decode(sobol_point(space, self._number, seed))
+        else:
+            config = space.draw(np.random.default_rng([seed, self._number]))
+        if self._search.snap is not None:
+            config = dict(self._search.snap(config))
+        return Answer(space.to_json(config))

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+
+from raybo.benchmarks import layer as module
+from raybo.benchmarks.problems import BenchmarkError, get_problem
+from raybo.benchmarks.tasks import get_task
+
+
+@pytest.fixture
+def digits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Ten noisy patterns in the place of MNIST."""
+    rng = np.random.default_rng(0)
+    patterns = rng.random((10, 784)) > 0.7
+
+    def draw(n: int) -> tuple[np.ndarray, np.ndarray]:
+        labels = rng.integers(10, size=n)
+        images = 0.8 * patterns[labels] + 0.2 * rng.random((n, 784))
+        return images.astype(np.float32), labels
+
+    made = {"train": draw(2000), "test": draw(500)}
+    monkeypatch.setattr(module, "mnist", lambda: made)
+    module._tensors.cache_clear()
+    yield
+    module._tensors.cache_clear()
+
+
+@pytest.mark.usefixtures("digits")
+def test_the_value_is_a_function_of_the_config_alone() -> None:
+    problem = get_problem("layer100")
+    config = {"x": np.random.default_rng(1).uniform(-1, 1, 100)}
+    torch.manual_seed(1)
+    first = problem.objective(config)
+    torch.manual_seed(2)
+    assert problem.objective(config) == first
+    assert problem.space.dim == 100
+
+
+@pytest.mark.usefixtures("digits")
+def test_no_weights_know_nothing_and_random_ones_something() -> None:
+    problem = get_problem("layer200")
+    assert problem.objective({"x": np.zeros(200)}) == pytest.approx(math.log(10), abs=0.05)
+    some = problem.objective({"x": np.random.default_rng(1).uniform(-1, 1, 200)})
+    assert some < 1.5
+
+
+def test_a_layer_has_ten_weights_for_each_hidden_unit() -> None:
+    with pytest.raises(BenchmarkError, match="10 weights for each hidden unit, got 105"):
+        module.layer(105)
+
+
+def test_tasks_hold_the_paper_s_numbers_and_known_problems() -> None:
+    for name in ("bock-table1", "bock-table2", "bock-layer"):
+        task = get_task(name)
+        assert all(
+            get_problem(problem).space.dim in (20, 50, 100, 200, 500) for problem in task.problems
+        )
+    rows = {
+        (p.problem, p.evaluations): p.value
+        for p in get_task("bock-table1").published
+        if p.rival == "bock:preset=paper"
+    }
+    assert rows[("scaled-rosenbrock-20", 200)] == 47.87
+    assert rows[("repeated-hartmann6-100", 600)] == -3.16

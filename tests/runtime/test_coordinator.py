@@ -1,0 +1,467 @@
+"""The decisions of a coordinator, on a backend without Ray."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from raybo.methods.random_search import RandomSearch
+from raybo.runtime import coordinator as coordinator_module
+from raybo.runtime.backend import ProposerFailed, ProposerLost
+from raybo.runtime.coordinator import Coordinator
+from raybo.runtime.failures import Failure, failure_of_result
+from raybo.runtime.ledger import Ledger
+from raybo.runtime.plan import Plan, Settings
+from raybo.runtime.proposer import Proposer, Search
+from raybo.space.parameters import Float, Int
+from raybo.space.space import Space
+from raybo.study.journal import Journal
+from raybo.study.objective import Objective
+from raybo.study.record import Record
+from raybo.study.storage import FolderStore
+from raybo.study.trial import State
+
+SPACE = Space({"x": Float(0, 1)})
+SETTINGS = Settings(
+    max_trials=10,
+    max_seconds=None,
+    target=None,
+    workers=3,
+    resources={"num_cpus": 1},
+    timeout=None,
+    retries=1,
+)
+CRASH = Failure("crash", "worker process died", "crash")
+
+Evaluate = Callable[[float], Any]
+
+
+class Lanes:
+    """RandomSearch in several lanes."""
+
+    def __init__(self, space: Space, lanes: int) -> None:
+        self.lanes = lanes
+        self.propose = RandomSearch(space).propose
+
+
+class FakeBackend:
+    """Proposes and evaluates in this process; `evaluate` may return a value, a Failure or None.
+
+    None means that the evaluation never ends.
+    """
+
+    def __init__(self, evaluate: Evaluate, space: Space = SPACE, lanes: int = 1) -> None:
+        search = Search(space, Lanes(space, lanes), Objective(), 0)
+        self.make = lambda: Proposer(search)
+        self.proposers: dict[int, Proposer] = {}
+        self.evaluate = evaluate
+        self.cancelled: list[str] = []
+        self.submitted: list[str] = []
+        self.calls: list[tuple[int, list[int]]] = []
+        self.node = "node-a"
+        self.dead: set[str] = set()
+        self.losses = 0  # proposers to lose
+        self.coordinator: Coordinator | None = None
+
+    async def propose(self, lane: int, updates: Any, drop: Any, numbers: Any) -> dict[str, Any]:
+        self.calls.append((lane, list(numbers)))
+        await asyncio.sleep(0)
+        if self.losses:
+            self.losses -= 1
+            self.proposers.pop(lane, None)
+            raise ProposerLost("gone")
+        return self.proposers.setdefault(lane, self.make()).propose(updates, drop, numbers)
+
+    def submit(self, attempt: str, config: Any, resources: Any) -> Any:
+        assert resources["num_cpus"] == 1
+        self.submitted.append(attempt)
+        return attempt, config
+
+    async def outcome(self, handle: Any) -> Any:
+        attempt, config = handle
+        assert self.coordinator is not None
+        self.coordinator.pool.started(attempt, self.node, 1)
+        value = self.evaluate(config.get("x", 0.0))
+        await asyncio.sleep(0.001)
+        if value is None:
+            await asyncio.sleep(60)
+        if isinstance(value, Failure):
+            return value
+        return {"value": value, "extra": {}, "started": 1.0, "seconds": 0.5}
+
+    def cancel(self, handle: Any) -> None:
+        self.cancelled.append(handle[0])
+
+    async def dead_nodes(self) -> set[str]:
+        return self.dead
+
+
+def run(
+    folder: Path,
+    backend: FakeBackend,
+    during: Callable[[Coordinator], None] | None = None,
+    session: str = "s",
+    lanes: int = 1,
+    points: tuple[Any, ...] = (),
+    given: tuple[Any, ...] = (),
+    **changes: Any,
+) -> Coordinator:
+    """Run a session to its end; `during` is called every few milliseconds."""
+    plan = Plan(
+        name="t",
+        storage=str(folder),
+        session=session,
+        who={},
+        header={"name": "t", "mode": "min"},
+        settings=replace(SETTINGS, **changes),
+        lanes=lanes,
+        points=points,
+        given=given,
+    )
+
+    async def go() -> Coordinator:
+        ledger = Ledger(FolderStore(folder), Journal(folder))
+        made = Coordinator(plan, ledger, backend, SPACE, Objective())
+        backend.coordinator = made
+        running = asyncio.ensure_future(made.run())
+        try:
+            while not running.done():
+                if during is not None:
+                    during(made)
+                await asyncio.wait([running], timeout=0.005)
+            running.result()
+        finally:
+            ledger.journal.close()  # as the end of its process would
+        return made
+
+    return asyncio.run(asyncio.wait_for(go(), 30))
+
+
+def recorded(folder: Path) -> Record:
+    return Record.from_contents(FolderStore(folder).read())
+
+
+def numbers(record: Record, state: State) -> list[int]:
+    return [trial.number for trial in record.trials if trial.state is state]
+
+
+def test_a_study_runs_to_its_budget_and_is_on_disk(tmp_path: Path) -> None:
+    done = run(tmp_path, FakeBackend(lambda x: x))
+    assert (done.state, done.stop and done.stop.outcome) == ("finished", "max_trials")
+    record = recorded(tmp_path)
+    assert numbers(record, State.DONE) == list(range(10))
+    assert all(trial.attempts == 1 for trial in record.trials)
+    assert record.stopped
+    assert record.stopped["outcome"] == "max_trials"
+    assert done.ledger.acknowledged == record.order
+
+
+def test_never_more_trials_run_than_there_are_workers(tmp_path: Path) -> None:
+    most = []
+    run(tmp_path, FakeBackend(lambda x: x), lambda c: most.append(len(c.pool.running)))
+    assert max(most) <= 3
+
+
+def test_a_finished_study_goes_on_with_a_larger_budget(tmp_path: Path) -> None:
+    backend = FakeBackend(lambda x: x)
+    run(tmp_path, backend)
+    run(tmp_path, FakeBackend(lambda x: x), session="again")
+    assert len(recorded(tmp_path).trials) == 10
+    run(tmp_path, FakeBackend(lambda x: x), session="more", max_trials=15)
+    record = recorded(tmp_path)
+    assert numbers(record, State.DONE) == list(range(15))
+    configs = [trial.config["x"] for trial in record.trials]
+    assert len(set(configs)) == 15
+
+
+def test_the_same_seed_proposes_the_same_points(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        run(tmp_path / name, FakeBackend(lambda x: x), workers=1)
+    a, b = (recorded(tmp_path / name).trials for name in ("a", "b"))
+    assert [t.config for t in a] == [t.config for t in b]
+
+
+def test_lanes_have_equal_shares(tmp_path: Path) -> None:
+    backend = FakeBackend(lambda x: x, lanes=4)
+    run(tmp_path, backend, lanes=4, max_trials=12)
+    assert numbers(recorded(tmp_path), State.DONE) == list(range(12))
+    asked: dict[int, list[int]] = {}
+    for lane, call in backend.calls:
+        asked.setdefault(lane, []).extend(call)
+    assert {lane: len(set(call)) for lane, call in asked.items()} == dict.fromkeys(range(4), 3)
+    assert all(n % 4 == lane for lane, call in asked.items() for n in call)
+    assert {lane: set(p._study.trials) for lane, p in backend.proposers.items()} == {
+        lane: {lane, lane + 4, lane + 8} for lane in range(4)
+    }
+
+
+def test_known_points_count_as_data_but_not_as_trials(tmp_path: Path) -> None:
+    given = (({"x": 0.25}, 4.0), ({"x": 0.75}, 2.0))
+    backend = FakeBackend(lambda x: x + 9)
+    done = run(tmp_path, backend, given=given, points=({"x": 0.5},), max_trials=4)
+    record = recorded(tmp_path)
+    assert [t.config["x"] for t in record.trials[:3]] == [0.25, 0.75, 0.5]
+    assert [t.value for t in record.trials[:2]] == [4.0, 2.0]
+    assert [t.attempts for t in record.trials] == [0, 0, 1, 1, 1, 1]
+    assert done.snapshot().best_value == 2.0
+    assert set(backend.proposers[0]._study.trials) >= {0, 1, 2}
+    run(tmp_path, backend, session="again", given=given, points=({"x": 0.5},), max_trials=5)
+    assert len(recorded(tmp_path).trials) == 7
+
+
+def test_a_failed_attempt_is_tried_again_as_often_as_allowed(tmp_path: Path) -> None:
+    run(tmp_path, FakeBackend(lambda _: CRASH), retries=2, max_trials=3)
+    trials = recorded(tmp_path).trials
+    assert [(t.state, t.attempts) for t in trials] == [(State.FAILED, 3)] * 3
+
+
+def test_a_crash_that_passes_is_no_failure(tmp_path: Path) -> None:
+    seen: list[float] = []
+
+    def flaky(x: float) -> Any:
+        seen.append(x)
+        return CRASH if seen.count(x) == 1 else x
+
+    run(tmp_path, FakeBackend(flaky))
+    assert [(t.state, t.attempts) for t in recorded(tmp_path).trials] == [(State.DONE, 2)] * 10
+
+
+def test_a_result_that_is_no_number_is_not_tried_again(tmp_path: Path) -> None:
+    bad = failure_of_result("the objective returned nan")
+    run(tmp_path, FakeBackend(lambda x: bad if x < 0.5 else x))
+    failed = [t for t in recorded(tmp_path).trials if t.state is State.FAILED]
+    assert failed
+    assert all(t.attempts == 1 and "nan" in (t.reason or "") for t in failed)
+
+
+def test_failures_alike_end_the_study(tmp_path: Path) -> None:
+    backend = FakeBackend(lambda _: Failure("exception", "ValueError: no (o.py:3)", "v", "Trace!"))
+    done = run(tmp_path, backend, max_trials=100)
+    assert done.stop
+    assert (done.state, done.stop.error) == ("failed", "StudyFailed")
+    assert re.match(r"the first [5-8] trials all failed in the same way", done.stop.text)
+    assert "ValueError: no (o.py:3)" in done.stop.text
+    assert "Trace!" in done.stop.text
+
+
+def test_a_repaired_study_is_not_stopped_for_old_failures(tmp_path: Path) -> None:
+    run(tmp_path, FakeBackend(lambda _: failure_of_result("nan")), max_trials=100)
+    done = run(tmp_path, FakeBackend(lambda x: x), session="repaired", max_trials=20)
+    assert done.state == "finished"
+    assert len(numbers(recorded(tmp_path), State.DONE)) >= 12
+
+
+def test_a_timeout_cancels_and_is_not_tried_again(tmp_path: Path) -> None:
+    backend = FakeBackend(lambda x: None if x < 0.5 else x)
+    run(tmp_path, backend, timeout=0.02)
+    failed = [t for t in recorded(tmp_path).trials if t.state is State.FAILED]
+    assert failed
+    assert {t.reason for t in failed} == {"timeout after 0.02 s"}
+    assert len(backend.cancelled) == len(failed)
+
+
+def test_attempts_on_a_dead_node_are_given_up_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinator_module, "_NODES_SECONDS", 0.01)
+    backend = FakeBackend(lambda _: None)
+
+    def node_dies(c: Coordinator) -> None:
+        if sum(a.node == "node-a" for a in c.pool.running.values()) == 3:
+            backend.dead, backend.node, backend.evaluate = {"node-a"}, "node-b", lambda x: x
+
+    done = run(tmp_path, backend, node_dies)
+    assert done.state == "finished"
+    trials = recorded(tmp_path).trials
+    assert [t.state for t in trials] == [State.DONE] * 10
+    assert [t.attempts for t in trials[:3]] == [2, 2, 2]
+
+
+def test_late_results_of_an_attempt_that_was_given_up_are_dropped(tmp_path: Path) -> None:
+    plan_seen: list[str] = []
+
+    def late(c: Coordinator) -> None:
+        if not plan_seen and c.pool.running:
+            attempt = next(iter(c.pool.running.values()))
+            plan_seen.append(attempt.id)
+            c.pool._end(attempt, {}, Failure("lost", "given up", "lost"))
+
+    run(tmp_path, FakeBackend(lambda x: x), late)
+    record = recorded(tmp_path)
+    assert numbers(record, State.DONE) == list(range(10))
+    assert sorted(record.order) == list(range(10))
+
+
+def test_draining_waits_for_what_runs_and_starts_nothing(tmp_path: Path) -> None:
+    done = run(tmp_path, FakeBackend(lambda x: x), lambda c: c.drain(), max_trials=1000)
+    assert (done.state, done.stop and done.stop.outcome) == ("finished", "interrupted")
+    record = recorded(tmp_path)
+    assert numbers(record, State.PENDING) == []
+    assert len(record.trials) < 1000
+
+
+def test_stopping_leaves_trials_pending_that_are_evaluated_later(tmp_path: Path) -> None:
+    def stop(c: Coordinator) -> None:
+        if len(c.pool.running) == 3:
+            c.stop_now()
+
+    backend = FakeBackend(lambda _: None)
+    done = run(tmp_path, backend, stop)
+    assert done.state == "finished"
+    record = recorded(tmp_path)
+    assert numbers(record, State.PENDING) == [0, 1, 2]
+    assert len(backend.cancelled) == 3
+    configs = [trial.config for trial in record.trials]
+    run(tmp_path, FakeBackend(lambda x: x), session="again")
+    record = recorded(tmp_path)
+    assert [trial.config for trial in record.trials[:3]] == configs
+    assert [(t.state, t.attempts) for t in record.trials] == [(State.DONE, 1)] * 10
+
+
+def test_a_killed_session_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
+    class Killed(Exception):
+        pass
+
+    def kill(c: Coordinator) -> None:
+        if len(c.ledger.acknowledged) >= 4:
+            raise Killed
+
+    for _ in range(2):
+        first: list[float] = []  # the first trial is always running when the session is killed
+        with pytest.raises(Killed):
+            run(tmp_path, FakeBackend(lambda x: x if first else first.append(x)), kill)
+    before = recorded(tmp_path)
+    assert len(before.order) >= 4
+    run(tmp_path, FakeBackend(lambda x: x))
+    record = recorded(tmp_path)
+    assert numbers(record, State.DONE) == list(range(10))
+    for number in before.order:
+        assert record.entries[number].trial == before.entries[number].trial
+
+
+def test_a_trial_that_is_interrupted_too_often_is_given_up(tmp_path: Path) -> None:
+    def kill(c: Coordinator) -> None:
+        if c.pool.running:
+            raise InterruptedError
+
+    for _ in range(11):
+        with pytest.raises(InterruptedError):
+            run(tmp_path, FakeBackend(lambda _: None), kill, workers=1)
+    run(tmp_path, FakeBackend(lambda x: x), workers=1)
+    trials = recorded(tmp_path).trials
+    assert trials[0].state is State.FAILED
+    assert "interrupted 10 times" in (trials[0].reason or "")
+    assert all(trial.state is State.DONE for trial in trials[1:])
+
+
+def test_the_target_stops_the_study_at_once(tmp_path: Path) -> None:
+    given = (({"x": 0.5}, -1.0),)
+    done = run(tmp_path, FakeBackend(lambda _: None), given=given, target=-0.5)
+    assert (done.state, done.stop and done.stop.outcome) == ("finished", "target")
+
+
+def test_max_seconds_drains(tmp_path: Path) -> None:
+    done = run(tmp_path, FakeBackend(lambda x: x), max_seconds=0.05, max_trials=None)
+    assert (done.state, done.stop and done.stop.outcome) == ("finished", "max_seconds")
+
+
+def test_a_lost_proposer_is_replaced_and_told_everything(tmp_path: Path) -> None:
+    backend = FakeBackend(lambda x: x)
+
+    def lose(c: Coordinator) -> None:
+        if len(c.ledger.acknowledged) >= 4 and not backend.losses:
+            backend.losses = 1 if len(backend.calls) < 20 else 0
+
+    done = run(tmp_path, backend, lose, max_trials=30)
+    assert done.state == "finished"
+    assert numbers(recorded(tmp_path), State.DONE) == list(range(30))
+    assert len(backend.proposers[0]._study.trials) == 30
+
+
+def test_a_proposer_that_always_dies_ends_the_study(tmp_path: Path) -> None:
+    backend = FakeBackend(lambda x: x)
+    backend.losses = 1000
+    done = run(tmp_path, backend)
+    assert done.state == "failed"
+    assert done.stop
+    assert "died 5 times in a row" in done.stop.text
+
+
+def test_an_error_of_the_method_ends_the_study(tmp_path: Path) -> None:
+    class Broken(FakeBackend):
+        async def propose(self, *call: Any) -> dict[str, Any]:
+            raise ProposerFailed("KeyError: 'z'")
+
+    done = run(tmp_path, Broken(lambda x: x))
+    assert done.state == "failed"
+    assert done.stop
+    assert "the method failed at trial 0" in done.stop.text
+
+
+def test_an_exhausted_space_ends_the_study_in_peace(tmp_path: Path) -> None:
+    space = Space({"x": Int(1, 4)})
+    done = run(tmp_path, FakeBackend(lambda x: x, space))
+    assert (done.state, done.stop and done.stop.outcome) == ("finished", "exhausted")
+    assert sorted(t.config["x"] for t in recorded(tmp_path).trials) == [1, 2, 3, 4]
+
+
+def test_resources_may_be_a_callable_of_the_config(tmp_path: Path) -> None:
+    seen: list[float] = []
+
+    def resources(config: Any) -> dict[str, Any]:
+        seen.append(config["x"])
+        if config["x"] < 0.3:
+            raise KeyError("big")
+        return {"num_cpus": 1}
+
+    run(tmp_path, FakeBackend(lambda x: x), resources=resources, max_trials=12)
+    trials = recorded(tmp_path).trials
+    assert sorted(seen) == sorted(t.config["x"] for t in trials)
+    assert {t.state: t.reason for t in trials} == {
+        State.DONE: None,
+        State.FAILED: "resources: KeyError: 'big'",
+    }
+
+
+def test_a_journal_that_cannot_be_written_ends_the_study(tmp_path: Path) -> None:
+    def take_over(c: Coordinator) -> None:
+        if len(c.ledger.acknowledged) >= 3:
+            (tmp_path / "journal.lock").write_text('{"epoch": 99, "pid": 1, "since": 0}')
+
+    done = run(tmp_path, FakeBackend(lambda x: x), take_over, max_trials=10_000)
+    assert done.state == "failed"
+    assert done.stop
+    assert done.stop.error == "JournalError"
+    assert "taken over by pid 1" in done.stop.text
+    assert recorded(tmp_path).order == done.ledger.acknowledged
+
+
+def test_with_cheap_proposals_one_worker_waits_for_every_result(tmp_path: Path) -> None:
+    """Then the run is the sequential one: each trial is asked when all before it are told."""
+    backend = FakeBackend(lambda x: x)
+    known: list[tuple[int, int]] = []
+
+    class Watching(Proposer):
+        def propose(self, updates: Any, drop: Any, numbers: Any) -> dict[str, Any]:
+            answer = super().propose(updates, drop, numbers)
+            told = sum(t.state is State.DONE for t in self._study.trials.values())
+            known.extend((number, told) for number in numbers)
+            return {**answer, "seconds": 0.0}
+
+    search = Search(SPACE, Lanes(SPACE, 1), Objective(), 0)
+    backend.make = lambda: Watching(search)
+    slow = backend.outcome
+
+    async def outcome(handle: Any) -> Any:
+        await asyncio.sleep(0.4)
+        return await slow(handle)
+
+    backend.outcome = outcome  # type: ignore[method-assign]
+    run(tmp_path, backend, workers=1, max_trials=5)
+    last = dict(known)  # the last time that each number was proposed
+    assert last == {n: n for n in range(5)}

@@ -1,0 +1,208 @@
+"""What can go wrong in an evaluation, on a real local Ray: recorded, and the study goes on."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import raybo
+import ray
+from raybo import Categorical, Float
+from raybo.errors import StudyFailed
+from raybo.runtime.driver import NAMESPACE
+from raybo.runtime.result import load_result
+from raybo.study.trial import State, Trial
+
+pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_cluster")]
+
+_CRASH = "worker process died: killed .SIGKILL., crashed .SIGSEGV. or exited by itself"
+
+# Name of a fault: attempts, reason.
+FAULTS = {
+    "raise": (1, r"ValueError: too large \(test_faults.py:\d+\)"),
+    "network": (2, r"ConnectionResetError: peer \(test_faults.py:\d+\)"),
+    "unpicklable": (1, r"Odd: .*\(test_faults.py:\d+\)"),
+    "leave": (1, r"SystemExit: 3"),
+    "exit": (2, _CRASH),
+    "kill": (2, _CRASH),
+    "segv": (2, _CRASH),
+    "hang": (1, r"timeout after 3 s"),
+    "nan": (1, r"returned nan, not a finite number"),
+    "inf": (1, r"returned -inf, not a finite number"),
+    "none": (1, r"returned None \(NoneType\), not a number"),
+    "text": (1, r"returned '0.5' \(str\), not a number"),
+    "array": (1, r"returned array.* \(ndarray\), not a number"),
+    "huge": (1, r"an integer too large for a float"),
+    "missing": (1, r"none of them is the metric 'loss'"),
+}
+
+
+def make_objective() -> Any:
+    """Objective that goes wrong as its config says; made here, so that it is pickled by value."""
+
+    def go_wrong(config: dict[str, Any]) -> Any:
+        class Odd(Exception):
+            def __reduce__(self) -> Any:
+                raise TypeError("never")
+
+            def __str__(self) -> str:
+                raise RuntimeError("no text")
+
+        results: dict[str, Any] = {
+            "nan": float("nan"),
+            "inf": -np.inf,
+            "none": None,
+            "text": "0.5",
+            "array": np.zeros(3),
+            "huge": 10**400,
+            "missing": {"acc": 1.0, "other": 2.0},
+            "fine": {"loss": 1.0},
+        }
+        fault = config["fault"]
+        match fault:
+            case "raise":
+                raise ValueError("too large")
+            case "network":
+                raise ConnectionResetError("peer")
+            case "unpicklable":
+                raise Odd
+            case "leave":
+                raise SystemExit(3)
+            case "exit":
+                os._exit(1)
+            case "kill" | "segv":
+                os.kill(os.getpid(), signal.SIGKILL if fault == "kill" else signal.SIGSEGV)
+            case "hang":
+                time.sleep(600)
+        return results[fault]
+
+    return go_wrong
+
+
+def test_every_fault_is_recorded_and_the_study_goes_on(tmp_path: Path) -> None:
+    names = ["fine", *FAULTS]
+    result = raybo.optimize(
+        make_objective(),
+        {"fault": Categorical(names)},
+        metric="loss",
+        method="random",
+        points=[{"fault": name} for name in names],
+        timeout=3.0,
+        workers=4,
+        storage=tmp_path,
+        progress=False,
+        name="faults",
+    )
+    found = {trial.config["fault"]: trial for trial in result.trials}
+    assert found.keys() == set(names)
+    assert (found["fine"].state, found["fine"].value) == (State.DONE, 1.0)
+    for name, (attempts, reason) in FAULTS.items():
+        trial = found[name]
+        assert trial.state is State.FAILED
+        assert trial.attempts == attempts, name
+        assert re.search(reason, trial.reason or ""), f"{name}: {trial.reason}"
+    assert load_result("faults", tmp_path).trials == result.trials
+
+
+def test_a_study_whose_trials_all_fail_ends_with_one_clear_error(tmp_path: Path) -> None:
+    def objective(config: dict[str, Any]) -> float:
+        return float(config["no such key"])
+
+    with pytest.raises(StudyFailed) as caught:
+        raybo.optimize(
+            objective, {"x": Float(0, 1)}, method="random", storage=tmp_path, progress=False
+        )
+    text = str(caught.value)
+    assert "trials all failed in the same way; trial 0: KeyError: 'no such key'" in text
+    assert "Traceback" in text
+
+
+def _pid_of(word: str) -> int | None:
+    """Process of an actor, by its title."""
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                title = (folder / "cmdline").read_bytes().decode(errors="replace")
+                parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+            except OSError:
+                continue
+            if title.startswith(f"ray::{word}") and parent in _raylets():
+                return int(folder.name)
+    return None
+
+
+def _raylets() -> set[str]:
+    """Raylets of the cluster of this process: others may run on the machine."""
+    session = ray._private.worker._global_node.get_session_dir_path()
+    found = set()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                line = (folder / "cmdline").read_bytes().decode(errors="replace")
+            except OSError:
+                continue
+            if session in line and "/raylet/raylet\0" in line:
+                found.add(folder.name)
+    return found
+
+
+@pytest.mark.parametrize("victim", ["CoordinatorActor", "ProposerActor"])
+def test_killed_actors_lose_nothing_and_double_nothing(tmp_path: Path, victim: str) -> None:
+    def objective(config: dict[str, Any]) -> float:
+        time.sleep(0.1)
+        return float(config["x"])
+
+    killed: list[int] = []
+    acknowledged: dict[int, Trial] = {}
+
+    def kill(trial: Trial) -> None:
+        assert trial.number not in acknowledged
+        acknowledged[trial.number] = trial
+        if len(acknowledged) in (5, 20):
+            pid = _pid_of(victim)
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+
+    result = raybo.optimize(
+        objective,
+        {"x": Float(0, 1)},
+        method="random",
+        max_trials=40,
+        workers=4,
+        storage=tmp_path,
+        name="k",
+        progress=False,
+        callbacks=[kill],
+    )
+    assert len(set(killed)) == 2
+    assert [t.number for t in result.trials] == list(range(40))
+    assert all(t.state is State.DONE for t in result.trials)
+    assert [acknowledged[n] for n in range(40)] == result.trials
+    assert load_result("k", tmp_path).trials == result.trials
+    assert len({t.config["x"] for t in result.trials}) == 40
+
+
+def test_no_actor_outlives_its_study(tmp_path: Path) -> None:
+    raybo.optimize(
+        lambda config: config["x"],
+        {"x": Float(0, 1)},
+        method="random",
+        max_trials=2,
+        workers=1,
+        storage=tmp_path,
+        progress=False,
+    )
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        named = ray.util.list_named_actors(all_namespaces=True)
+        if not [actor for actor in named if actor["namespace"] == NAMESPACE]:
+            return
+        time.sleep(0.2)
+    pytest.fail("the coordinator is still there")

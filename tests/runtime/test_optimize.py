@@ -1,0 +1,244 @@
+"""raybo.optimize on a real local Ray: what it returns, resumes, refuses."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import raybo
+import ray
+from raybo import Categorical, Choice, Float, Int, Space
+from raybo.errors import JournalError, MethodError, SpaceError, StudyError, StudyFailed
+from raybo.runtime.result import list_studies, load_record, load_result
+from raybo.study.trial import State, Trial
+
+pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_cluster")]
+
+SPACE = {"x": Float(0, 1)}
+
+
+def run(tmp_path: Path, objective: Any, space: Any = SPACE, **options: Any) -> raybo.Result:
+    options = {"method": "random", "max_trials": 6, "workers": 3, "progress": False, **options}
+    return raybo.optimize(objective, space, storage=tmp_path, **options)
+
+
+def test_a_study_is_run_kept_and_read_back(tmp_path: Path) -> None:
+    space = Space(
+        {
+            "lr": Float(1e-5, 1e-1, log=True),
+            "act": Categorical(["relu", None, 3]),
+            "net": Choice({"svd": {"rank": Int(1, 9)}, "none": {}}),
+        }
+    )
+    data = np.arange(10_000.0)  # captured: travels once, with the objective
+
+    def objective(config: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "acc": float(data[1]) - config["lr"],
+            "curve": np.array([1.0, np.nan]),
+            "size": np.int64(3),
+            "odd": object(),
+        }
+
+    seen: list[Trial] = []
+    result = run(
+        tmp_path, objective, space, mode="max", metric="acc", name="My Study", callbacks=[seen.append]
+    )
+    assert len(result.trials) == 6
+    assert [t.number for t in result.trials] == list(range(6))
+    assert {t.state for t in result.trials} == {State.DONE}
+    assert result.best_value == max(t.value for t in result.trials if t.value is not None)
+    assert result.best_config in [t.config for t in result.trials]
+    assert result.best_value == 1.0 - result.best_config["lr"]
+    assert sorted(t.number for t in seen) == list(range(6))
+    extra = result.trials[0].extra
+    assert (extra["curve"], extra["size"]) == ([1.0, "nan"], 3)
+    assert extra["odd"].startswith("<object object")
+    assert result.stop_reason == "max_trials reached: 6"
+    assert "My Study" in repr(result)
+
+    again = load_result("My Study", tmp_path)
+    assert again.trials == result.trials
+    assert (again.best_value, again.mode, again.metric) == (result.best_value, "max", "acc")
+    (summary,) = list_studies(tmp_path)
+    assert (summary.name, summary.done, summary.state) == ("My Study", 6, "max_trials")
+    settings = load_record("My Study", tmp_path).session["settings"]
+    assert settings["resources"] == {"num_cpus": 1}
+    assert settings["workers"] == 3
+
+
+def test_a_study_is_continued_with_a_larger_budget_only_as_itself(tmp_path: Path) -> None:
+    def objective(config: dict[str, Any]) -> float:
+        return float(config["x"])
+
+    first = run(tmp_path, objective, name="s", max_trials=3)
+    seen: list[Trial] = []
+    second = run(tmp_path, objective, name="s", max_trials=5, callbacks=[seen.append])
+    assert second.trials[:3] == first.trials
+    assert sorted(t.number for t in seen) == [3, 4]
+    assert second.elapsed > first.elapsed
+
+    with pytest.raises(StudyError, match="resume is False; choose another name"):
+        run(tmp_path, objective, name="s", resume=False)
+    with pytest.raises(StudyError) as caught:
+        run(tmp_path, objective, {"x": Float(0, 2)}, name="s", mode="max", method="sobol", seed=1)
+    for part in ("'x': high", "mode: was 'min', now 'max'", "method: was", "seed: was 0, now 1"):
+        assert part in str(caught.value)
+    assert "choose another name" in str(caught.value)
+
+
+def test_points_and_known_values_come_first(tmp_path: Path) -> None:
+    result = run(
+        tmp_path,
+        lambda config: config["x"],
+        points=[{"x": 0.5}, {"x": 0.125}],
+        evaluated=[({"x": 0.25}, -1.0)],
+        max_trials=3,
+    )
+    assert [t.config["x"] for t in result.trials[:3]] == [0.25, 0.5, 0.125]
+    assert len(result.trials) == 4
+    assert result.best_value == -1.0
+    with pytest.raises(SpaceError, match="'x'"):
+        run(tmp_path, lambda config: 0.0, points=[{"x": 7.0}])
+
+
+def test_the_target_ends_the_study(tmp_path: Path) -> None:
+    result = run(tmp_path, lambda config: config["x"], target=0.9, max_trials=None)
+    assert result.stop_reason == "target reached: 0.9"
+    assert result.best_value is not None
+    assert result.best_value <= 0.9
+
+
+def test_a_finite_space_ends_in_peace(tmp_path: Path) -> None:
+    result = run(tmp_path, lambda config: config["n"], {"n": Int(1, 4)}, max_trials=50)
+    assert sorted(t.config["n"] for t in result.trials) == [1, 2, 3, 4]
+    assert "every point" in result.stop_reason
+
+
+def test_a_uri_is_storage_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAYBO_SPOOL", str(tmp_path / "spool"))
+    uri = f"file://{tmp_path}/bucket"
+    options: dict[str, Any] = {"method": "random", "progress": False, "workers": 2, "name": "u"}
+    for n in (3, 5):
+        result = raybo.optimize(lambda c: c["x"], SPACE, max_trials=n, storage=uri, **options)
+    assert load_result("u", uri).trials == result.trials
+    assert [s.name for s in list_studies(uri)] == ["u"]
+    assert len(result.trials) == 5
+
+
+def test_workers_are_what_the_free_resources_allow(tmp_path: Path) -> None:
+    result = run(tmp_path, lambda config: 0.0, name="w", workers=None, max_trials=2)
+    assert result.use is not None
+    free = int(ray.available_resources()["CPU"])
+    assert 1 <= load_record("w", tmp_path).session["settings"]["workers"] <= max(4, free)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"resources": {"num_gpus": 1}}, StudyError, "no node has GPU=1, CPU=1 .* a node with CPU=4"),
+        ({"resources": {"num_cpus": 64}}, StudyError, "no node has CPU=64"),
+        ({"resources": {"resources": {"tpu": 2}}}, StudyError, "no node has CPU=1, tpu=2"),
+        ({"max_trials": None}, StudyError, "would never end"),
+        ({"max_trials": 0}, StudyError, "max_trials must be positive"),
+        ({"workers": 0}, StudyError, "workers must be positive"),
+        ({"timeout": -1}, StudyError, "timeout must be positive"),
+        ({"retries": -1}, StudyError, "retries must be 0 or more"),
+        ({"mode": "best"}, StudyError, "'min' or 'max'"),
+        ({"method": "magic"}, MethodError, "not known"),
+        ({"callbacks": [3]}, StudyError, "a callback is a function"),
+        ({"storage": "nosuch://here"}, StudyError, "cannot be opened"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(
+    tmp_path: Path, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    arguments = {"method": "random", "max_trials": 5, "storage": tmp_path, "progress": False}
+    with pytest.raises(error, match=message):
+        raybo.optimize(lambda config: 0.0, SPACE, **{**arguments, **options})
+
+
+def test_an_objective_that_cannot_be_sent_is_found_before_the_first_trial(tmp_path: Path) -> None:
+    lock = threading.Lock()
+
+    def objective(config: dict[str, Any]) -> float:
+        with lock:
+            return float(config["x"])
+
+    with pytest.raises(StudyError, match=r"the objective cannot be sent .* lock \(a lock\)"):
+        run(tmp_path, objective, name="p")
+    assert list_studies(tmp_path) == []
+
+
+def test_a_callback_that_raises_is_switched_off(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls: list[str] = []
+
+    class Broken:
+        def on_trial(self, trial: Trial) -> None:
+            calls.append("broken")
+            raise OSError("no mail")
+
+    result = run(tmp_path, lambda c: c["x"], callbacks=[Broken(), lambda _: calls.append("fine")])
+    assert len(result.trials) == 6
+    assert (calls.count("broken"), calls.count("fine")) == (1, 6)
+    assert "is switched off" in caplog.text
+
+
+def test_a_second_driver_gets_a_clear_error(tmp_path: Path) -> None:
+    problems: list[Exception] = []
+
+    def intrude(_: Trial) -> None:
+        if not problems:
+            try:
+                run(tmp_path, lambda config: 0.0, name="one")
+            except StudyError as error:
+                problems.append(error)
+
+    run(tmp_path, lambda config: config["x"], name="one", callbacks=[intrude])
+    assert "study 'one' is being run by pid" in str(problems[0])
+    assert "raybo status one" in str(problems[0])
+
+
+def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
+    run(tmp_path, lambda config: config["x"], name="d", max_trials=3)
+    path = tmp_path / "d" / "journal.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"value":0', b'"value":1'))
+    with pytest.raises(JournalError, match=r"journal\.jsonl:\d+: damaged"):
+        run(tmp_path, lambda config: config["x"], name="d")
+    (summary,) = list_studies(tmp_path)
+    assert summary.state == "damaged"
+    assert summary.error
+
+
+def test_an_error_of_the_method_is_reported(tmp_path: Path) -> None:
+    class Broken:
+        lanes = 1
+
+        def propose(self, data: Any, rng: Any) -> Any:
+            raise KeyError("z")
+
+    with pytest.raises(StudyFailed, match=r"(?s)the method failed at trial 0.*KeyError: 'z'"):
+        run(tmp_path, lambda config: 0.0, method=Broken())
+
+
+def test_a_method_in_lanes_runs_in_parallel_proposers(tmp_path: Path) -> None:
+    class Lanes:
+        lanes = 3
+
+        def propose(self, data: Any, rng: Any) -> Any:
+            import os
+
+            from raybo.methods.base import Proposal
+
+            assert len(data.memos) + len(data.pending_memos) == data.number // 3
+            return Proposal(x=rng.random(1), memo={"pid": os.getpid()})
+
+    result = run(tmp_path, lambda config: config["x"], method=Lanes(), max_trials=9)
+    pids = [trial.memo["pid"] for trial in result.trials]
+    assert len(set(pids)) == 3
+    assert pids[:3] * 3 == pids

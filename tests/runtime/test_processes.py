@@ -1,0 +1,241 @@
+"""Faults of whole processes: drivers that are killed or interrupted, full disks, dead nodes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import raybo
+import ray
+from raybo import Float
+from raybo.errors import JournalError
+from raybo.runtime.result import load_record, load_result
+from raybo.study.journal import read_journal
+from raybo.study.trial import State
+
+pytestmark = pytest.mark.ray
+
+DRIVER = """
+    import sys, time
+    import raybo
+
+    def objective(config):
+        time.sleep({seconds})
+        return config["x"]
+
+    if __name__ == "__main__":
+        result = raybo.optimize(
+            objective, {{"x": raybo.Float(0, 1)}}, method="random", max_trials={trials}, workers=2,
+            storage={storage!r}, name="s", resources={{"num_cpus": 0.1}},
+        )
+        print("RESULT", len(result.trials), result.stop_reason, flush=True)
+"""
+
+
+def start_driver(tmp_path: Path, seconds: float, trials: int) -> subprocess.Popen[str]:
+    """Run a study in a process group of its own, on the cluster of the tests."""
+    script = tmp_path / "driver.py"
+    text = DRIVER.format(seconds=seconds, trials=trials, storage=str(tmp_path))
+    script.write_text(textwrap.dedent(text))
+    address = ray.get_runtime_context().gcs_address
+    return subprocess.Popen(
+        [sys.executable, str(script)],
+        env={**os.environ, "RAY_ADDRESS": address},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 90.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def n_finished(tmp_path: Path) -> int:
+    return sum(e["kind"] == "done" for e in read_journal(tmp_path / "s").events)
+
+
+@pytest.mark.usefixtures("ray_cluster")
+def test_a_killed_driver_is_resumed_at_once_without_loss(tmp_path: Path) -> None:
+    for kill in range(2):
+        driver = start_driver(tmp_path, 0.2, 500)
+        wait_until(lambda kill=kill: n_finished(tmp_path) >= 4 + 4 * kill)
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait(30)
+    before = load_record("s", tmp_path)
+    assert before.stopped is None
+    result = raybo.optimize(
+        lambda config: config["x"],
+        {"x": Float(0, 1)},
+        method="random",
+        max_trials=20,
+        workers=2,
+        storage=tmp_path,
+        name="s",
+        progress=False,
+    )
+    assert [t.number for t in result.trials] == list(range(20))
+    assert all(t.state is State.DONE for t in result.trials)
+    for number in before.order:
+        assert result.trials[number].value == before.entries[number].trial.value
+    assert load_result("s", tmp_path).trials == result.trials
+
+
+@pytest.mark.usefixtures("ray_cluster")
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_drains_and_twice_stops(tmp_path: Path, presses: int) -> None:
+    driver = start_driver(tmp_path, 600 if presses == 2 else 1.5, 500)
+
+    def n_asked() -> int:
+        return sum(e["kind"] == "asked" for e in read_journal(tmp_path / "s").events)
+
+    wait_until(lambda: n_asked() >= 2)
+    for _ in range(presses):
+        os.killpg(driver.pid, signal.SIGINT)
+        time.sleep(1.0)  # a person's pause
+    output, _ = driver.communicate(timeout=90)
+    assert driver.returncode == 0, output
+    assert "resume with: raybo.optimize(..., name='s'" in output
+    assert "raybo resume s" in output
+    record = load_record("s", tmp_path)
+    assert record.stopped
+    assert record.stopped["outcome"] == "interrupted"
+    states = {trial.state for trial in record.trials}
+    assert states == ({State.DONE} if presses == 1 else {State.PENDING})
+    words = "drained" if presses == 1 else "stopped"
+    assert f"RESULT {len(record.trials)} interrupted: {words}" in output
+
+
+@pytest.mark.usefixtures("ray_cluster")
+def test_a_full_disk_ends_the_study_and_loses_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "full"
+
+    def resources(_: Any) -> dict[str, Any]:  # runs in the coordinator, the writer of the journal
+        import resource
+
+        size = (folder / "journal.jsonl").stat().st_size
+        if size > 150_000:  # the logs of the process are smaller
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20_000, resource.RLIM_INFINITY))
+        return {"num_cpus": 0.1}
+
+    acknowledged = []
+    with pytest.raises(JournalError, match=r"File too large; .* make room .* then resume"):
+        raybo.optimize(
+            lambda config: {"loss": config["x"], "text": "x" * 10_000},
+            {"x": Float(0, 1)},
+            metric="loss",
+            method="random",
+            workers=2,
+            storage=tmp_path,
+            name="full",
+            resources=resources,
+            progress=False,
+            callbacks=[acknowledged.append],
+        )
+    kept = load_result("full", tmp_path)
+    assert len(acknowledged) >= 14
+    for trial in acknowledged:
+        assert kept.trials[trial.number] == trial
+
+
+NODES = """
+    import os, pathlib, signal, sys, time
+    from ray.cluster_utils import Cluster
+    import ray, raybo
+    from raybo.study.trial import State
+
+    storage, how = sys.argv[1:]
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    ray.init(cluster.address, logging_level="ERROR", log_to_driver=False)
+    nodes = [cluster.add_node(num_cpus=2) for _ in range(2)]
+
+    def objective(config):
+        time.sleep(0.3)
+        return config["x"]
+
+    def strike(trial):
+        if trial.number != 8:
+            return
+        node = nodes.pop()
+        if how == "kill":
+            cluster.remove_node(node, allow_graceful=False)
+            return
+        family = [node.all_processes["raylet"][0].process.pid]
+        for pid in family:  # grows while it is walked
+            for children in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+                family += map(int, children.read_text().split())
+        for pid in family:
+            os.kill(pid, signal.SIGSTOP)
+
+    began = time.time()
+    result = raybo.optimize(
+        objective, {"x": raybo.Float(0, 1)}, method="random", max_trials=24, workers=4,
+        storage=storage, name="n", progress=False, callbacks=[strike],
+    )
+    states = [t.state is State.DONE for t in result.trials]
+    print("RESULT", len(states), all(states), sum(t.attempts > 1 for t in result.trials),
+          round(time.time() - began), flush=True)
+    time.sleep(60)  # the test kills this process and all that it started
+"""
+
+
+@pytest.mark.parametrize("how", ["kill", pytest.param("freeze", marks=pytest.mark.slow)])
+def test_trials_of_a_dead_node_are_evaluated_elsewhere(tmp_path: Path, how: str) -> None:
+    script = tmp_path / "nodes.py"
+    script.write_text(textwrap.dedent(NODES))
+    own = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # short: it holds sockets  # noqa: S108
+    environment = {
+        **os.environ,
+        "RAY_TMPDIR": own,  # the note of the machine's current cluster is left alone
+        "RAY_health_check_initial_delay_ms": "1000",
+        "RAY_health_check_period_ms": "1000",
+        "RAY_health_check_timeout_ms": "3000",
+        "RAY_health_check_failure_threshold": "4",
+    }
+    environment.pop("RAY_ADDRESS", None)
+    driver = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path), how],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output = ""
+        assert driver.stdout is not None
+        for line in driver.stdout:
+            output += line
+            if line.startswith("RESULT"):
+                break
+        assert "RESULT 24 True" in output, output
+    finally:
+        _end_family(driver.pid)
+        driver.wait(30)
+        shutil.rmtree(own, ignore_errors=True)
+
+
+def _end_family(leader: int) -> None:
+    """Kill a process and all that it started, frozen or not."""
+    family = [leader]
+    for pid in family:  # grows while it is walked
+        for children in Path(f"/proc/{pid}/task").glob("*/children"):
+            family += map(int, children.read_text().split())
+    for pid in family:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

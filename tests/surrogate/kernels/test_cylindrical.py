@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.integrate import quad
+
+from raybo.surrogate.kernels.base import starting_theta
+from raybo.surrogate.kernels.cylindrical import (
+    Cylindrical,
+    Gamma,
+    SpikeAndSlab,
+    cylinder,
+    powers,
+)
+
+THETA = {
+    "variance": 1.7,
+    "lengthscale": 0.4,
+    "weights": [0.3, 1.1, 0.2, 0.9],
+    "alpha": 0.7,
+    "beta": 1.6,
+}
+
+
+def as_theta(values: dict) -> dict[str, torch.Tensor]:
+    return {k: torch.tensor(v, dtype=torch.float64) for k, v in values.items()}
+
+
+def naive(x: np.ndarray, z: np.ndarray, warp: bool) -> float:
+    """The kernel of one pair of points of the unit cube, written from eqs. 5 to 8."""
+    d = len(x)
+    x, z = 2 * x - 1, 2 * z - 1
+    radii, directions = [], []
+    for p in (x, z):
+        length = math.sqrt(sum(c * c for c in p))
+        radii.append(length / math.sqrt(d))
+        directions.append([c / length for c in p])
+    if warp:
+        radii = [1 - (1 - r ** THETA["alpha"]) ** THETA["beta"] for r in radii]
+    t = math.sqrt(5) * abs(radii[0] - radii[1]) / THETA["lengthscale"]
+    radial = (1 + t + t * t / 3) * math.exp(-t)
+    cosine = sum(a * b for a, b in zip(*directions, strict=True))
+    total = sum(THETA["weights"])
+    angular = sum(w / total * cosine**p for p, w in enumerate(THETA["weights"]))
+    return THETA["variance"] * radial * angular
+
+
+@pytest.mark.parametrize("warp", [True, False])
+def test_equals_a_naive_loop(warp: bool) -> None:
+    rng = np.random.default_rng(0)
+    X, Z = rng.random((5, 4)), rng.random((3, 4))
+    kernel = Cylindrical(4, degree=3, warp=warp)
+    K = kernel(torch.tensor(X), torch.tensor(Z), as_theta(THETA))
+    expected = [[naive(x, z, warp) for z in Z] for x in X]
+    np.testing.assert_allclose(K, expected, rtol=1e-10)
+
+
+def test_a_batch_of_theta_equals_a_loop() -> None:
+    kernel = Cylindrical(4, degree=2)
+    X = torch.tensor(np.random.default_rng(1).random((6, 4)))
+    start = starting_theta(kernel)
+    singles = [{k: v * s for k, v in start.items()} for s in (0.7, 0.9, 1.0)]
+    singles[0]["weights"] = torch.tensor([0.1, 2.0, 0.5], dtype=torch.float64)
+    batch = {k: torch.stack([s[k] for s in singles]) for k in start}
+    for K, single in zip(kernel(X, X, batch), singles, strict=True):
+        np.testing.assert_allclose(K, kernel(X, X, single), atol=1e-14)
+
+
+@pytest.mark.parametrize("direction", range(4))
+def test_is_positive_semidefinite_with_a_datum_at_the_centre(direction: int) -> None:
+    # Section 3.3: whatever direction the query lends to the datum at the centre.
+    rng = np.random.default_rng(direction)
+    X = torch.tensor(rng.random((30, 5)))
+    kernel, theta = Cylindrical(5), as_theta(THETA)
+    r, a = cylinder(X)
+    r = torch.cat([r, r.new_zeros(1)])
+    a = torch.cat([a, a[direction : direction + 1]])
+    K = kernel.radial(r, r, theta) * kernel.angular(a @ a.T, theta)
+    assert torch.linalg.eigvalsh(K).min() > -1e-12
+    np.testing.assert_allclose(K.diagonal(), THETA["variance"])
+
+
+def test_the_supplement_s_gram_matrix_would_not_be_semidefinite() -> None:
+    # Supplement, eq. 12 gives the centre the similarity 1 to all data at once; this is why the
+    # centre takes one direction, that of the query, and not everybody's own.
+    cosines = torch.tensor([[1.0, -1.0], [-1.0, 1.0]], dtype=torch.float64)
+    K_a = powers(cosines, 1)[1]
+    full = torch.ones(3, 3, dtype=torch.float64)
+    full[:2, :2] = K_a
+    assert torch.linalg.eigvalsh(full).min() < -0.1
+
+
+def test_the_warping_is_concave_and_increasing() -> None:
+    kernel = Cylindrical(2)
+    r = torch.linspace(0.0, 1.0, 101, dtype=torch.float64)
+    for alpha, beta in [(0.5, 1.0), (1.0, 2.0), (0.5, 2.0), (0.8, 1.3)]:
+        w = kernel.warped(r, as_theta({"alpha": alpha, "beta": beta}))
+        assert (w.diff() > 0).all()
+        assert (w.diff().diff() < 1e-9).all()
+        assert w[0] == pytest.approx(0.0, abs=1e-4)
+        assert w[-1] == pytest.approx(1.0, abs=1e-11)
+
+
+def test_cylinder_at_the_centre_and_at_a_corner() -> None:
+    X = torch.tensor([[0.5, 0.5, 0.5], [1.0, 1.0, 0.0]], dtype=torch.float64).requires_grad_()
+    r, a = cylinder(X)
+    np.testing.assert_allclose(r.detach(), [0.0, 1.0])
+    np.testing.assert_allclose(a.detach().norm(dim=1), [1.0, 1.0])
+    (gradient,) = torch.autograd.grad(r.sum() + a.sum(), X)
+    assert torch.isfinite(gradient).all()
+
+
+def test_priors_are_densities() -> None:
+    def mass(prior: Gamma | SpikeAndSlab, low: float, high: float) -> float:
+        def density(log_value: float) -> float:  # over the logarithm
+            log = torch.tensor(log_value, dtype=torch.float64)
+            return math.exp(float(prior.log_density(log)) + log_value)
+
+        return quad(density, low, high, points=[-0.05], limit=200)[0]
+
+    assert mass(Gamma(2.0), -40.0, 5.0) == pytest.approx(1.0, abs=1e-6)
+    assert mass(Gamma(3.0), -40.0, 5.0) == pytest.approx(2.0, abs=1e-6)
+    slab = SpikeAndSlab(math.log(2.0))
+    both = mass(slab, -math.log(2.0), 0.0)  # the spike and the slab, one each
+    assert both == pytest.approx(2.0, rel=1e-6)
