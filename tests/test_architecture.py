@@ -19,7 +19,7 @@ LAYERS = ["errors", "space", "surrogate", "acquisition", "methods", "study", "ru
 BELOW = {layer: set(LAYERS[: i + 1]) for i, layer in enumerate(LAYERS)}
 BELOW["tune"] = {*LAYERS, "tune"}
 BELOW["report"] = {*BELOW["study"], "runtime", "report"}
-BELOW["benchmarks"] = {*LAYERS, "benchmarks", "report"}
+BELOW["benchmarks"] = {*LAYERS, "tune", "benchmarks", "report"}
 TORCH = {"surrogate", "acquisition", "methods", "benchmarks"}
 RAY = {"runtime", "tune", "benchmarks"}
 TOP = {"__init__", "__main__", "cli", "demo"}  # may import anything
@@ -57,8 +57,10 @@ def test_module_is_short(path: Path) -> None:
 
 
 def test_package_files_hold_only_a_docstring() -> None:
+    # raybo.tune has the public name RayBOSearch, loaded on first use as those of raybo are.
+    public = {PACKAGE, PACKAGE / "tune"}
     for path in PACKAGE.rglob("__init__.py"):
-        if path.parent != PACKAGE:
+        if path.parent not in public:
             body = ast.parse(path.read_text()).body
             assert len(body) == 1, path
             assert isinstance(body[0], ast.Expr), path
@@ -70,6 +72,7 @@ def test_package_files_hold_only_a_docstring() -> None:
         "import raybo",
         "import raybo; raybo.Space; raybo.Box; raybo.Float; raybo.Choice",
         "import raybo.cli",
+        "import raybo.tune",
     ],
 )
 def test_importing_raybo_loads_nothing_heavy(code: str) -> None:

@@ -161,7 +161,7 @@ def _modules() -> tuple[Any, Path]:
             f"problem 'face-cascade' needs the cascades of OpenCV 4, this is {cv2.__version__}; "
             "pip install 'opencv-python-headless<5'"
         )
-    return cv2, Path(data.__file__).parent
+    return cv2, Path(str(data.__file__)).parent
 
 
 def _compute(path: Path) -> None:
@@ -205,7 +205,7 @@ def balanced_accuracy(faces: Array, others: Array, thresholds: Array) -> float:
 
 @dataclass(frozen=True)
 class FaceCascade:
-    """Balanced accuracy of the cascade, a function of {"x": thresholds in [0, 1] of their range}."""
+    """Balanced accuracy of the cascade, by {"x": thresholds, each in [0, 1] of its range}."""
 
     def __call__(self, config: Mapping[str, Any]) -> float:
         """Value at a config."""

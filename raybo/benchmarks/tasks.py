@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from raybo.benchmarks.bock_tasks import bock_layer, bock_table1, bock_table2
 from raybo.benchmarks.problems import BenchmarkError
+from raybo.benchmarks.rpp_tasks import rpp_cascade, rpp_synthetic
 from raybo.benchmarks.task import Block, Published, Task
 
 
@@ -177,51 +178,6 @@ def _egp_cascade() -> Task:
     )
 
 
-_RPP_TABLES = {  # evaluations, then GP-UCB, ADD-5, RPP-5, ADD-10, RPP-10, ADD-25, RPP-25
-    "rpp-50": (
-        (
-            500,
-            (103.9, 180.3, 151.1, 35.4, 30.2, 164.5, 152.4),
-            (1.9, 10.1, 9.7, 2.2, 1.7, 9.4, 6.5),
-        ),
-        (1000, (91.4, 153.4, 136.8, 31.3, 25.1, 77.8, 75.7), (1.3, 7.1, 8.0, 2.1, 1.9, 3.4, 2.4)),
-    ),
-    "rpp-100": (
-        (
-            500,
-            (114.1, 168.0, 150.6, 109.8, 98.9, 175.8, 159.0),
-            (1, 8.1, 12.2, 3.6, 2.6, 3.7, 2.6),
-        ),
-        (1000, (106.6, 92.6, 89.5, 41.5, 34.5, 85.8, 85.1), (0.9, 3.0, 5.0, 1.4, 1.1, 1.7, 1.5)),
-    ),
-}
-
-
-def _rpp_synthetic() -> Task:
-    pairs = tuple(
-        f"{name}:group_size={size},preset=paper"
-        for size in (5, 10, 25)
-        for name in ("addgp", "rpp")
-    )
-    published = tuple(
-        Published(problem, rival, n, value, spread)
-        for problem, rows in _RPP_TABLES.items()
-        for n, values, spreads in rows
-        for rival, value, spread in zip(("GP-UCB", *pairs), values, spreads, strict=True)
-    )
-    return Task(
-        "rpp-synthetic",
-        "RPP, Tables 1 to 4: the log-mixture in 50 and 100 dimensions; its centres are not "
-        "printed, so the order of the rivals counts and not the numbers",
-        (Block(tuple(_RPP_TABLES), (*pairs, "bo", "random"), 1000),),
-        seeds=10,
-        reference="rpp:group_size=10,preset=paper",
-        cost="160 runs of 1000 evaluations",
-        quantity="regret",
-        published=published,
-    )
-
-
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
@@ -236,6 +192,7 @@ TASKS: dict[str, Task] = {
         bock_layer(),
         _egp_functions(),
         _egp_cascade(),
-        _rpp_synthetic(),
+        rpp_synthetic(),
+        rpp_cascade(),
     )
 }

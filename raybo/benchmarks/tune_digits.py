@@ -9,7 +9,6 @@ Tune, two trials at a time. Random search is Ray's own sampler.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -18,6 +17,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import click
 import numpy as np
 import ray
 import torch
@@ -73,9 +73,12 @@ def validation_loss(config: dict[str, Any]) -> float:
     )
     for _ in range(EPOCHS):
         net.train()
-        for batch in torch.randperm(1200).split(config["batch"]):
+        order = torch.randperm(1200)
+        for start in range(0, 1200, config["batch"]):
+            batch = order[start : start + config["batch"]]
             optimizer.zero_grad()
-            nn.functional.cross_entropy(net(X[batch]), y[batch]).backward()
+            loss: Any = nn.functional.cross_entropy(net(X[batch]), y[batch])
+            loss.backward()
             optimizer.step()
     net.eval()
     with torch.no_grad():
@@ -124,7 +127,8 @@ def in_tune(searcher: Any, trials: int, seed: int) -> list[float]:
         results = tune.Tuner(
             trial, param_space=SPACE, tune_config=config, run_config=run_config
         ).fit()
-    return [r.metrics["loss"] for r in results if r.metrics and "loss" in r.metrics]
+    metrics = [results[i].metrics or {} for i in range(len(results))]
+    return [float(m["loss"]) for m in metrics if "loss" in m]
 
 
 def best(losses: list[float]) -> float:
@@ -132,26 +136,25 @@ def best(losses: list[float]) -> float:
     return min(value for value in losses if np.isfinite(value))
 
 
-def main() -> None:
+@click.command(help="Best validation loss on digits found by searchers of Ray Tune.")
+@click.option("--trials", default=40, show_default=True)
+@click.option("--seeds", default=3, show_default=True, help="How many.")
+@click.option("--first", default=0, show_default=True, help="First seed.")
+@click.option("--tune", "tuner", is_flag=True, help="Real runs of Ray Tune, two at a time.")
+def main(trials: int, seeds: int, first: int, tuner: bool) -> None:
     """Run all searchers with all seeds and print their best losses."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument("--trials", type=int, default=40)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--tune", action="store_true", help="real runs of Ray Tune")
-    options = parser.parse_args()
-    if options.tune:
+    if tuner:
         os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
         ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     found: dict[str, list[float]] = {name: [] for name in SEARCHERS}
-    for seed in range(options.seeds):
+    for seed in range(first, first + seeds):
         for name, build in SEARCHERS.items():
-            losses = (in_tune if options.tune else direct)(build(seed), options.trials, seed)
+            losses = (in_tune if tuner else direct)(build(seed), trials, seed)
             found[name].append(best(losses))
-            row = {"seed": seed, "searcher": name, "best": found[name][-1]}
-            row["halfway"] = best(losses[: options.trials // 2])
-            print(json.dumps(row), flush=True)  # noqa: T201
+            row = {"seed": seed, "searcher": name, "halfway": best(losses[: trials // 2])}
+            click.echo(json.dumps({**row, "best": found[name][-1]}))
     for name, values in found.items():
-        print(f"{name:14} median best loss {statistics.median(values):.4f}")  # noqa: T201
+        click.echo(f"{name:14} median best loss {statistics.median(values):.4f}")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ figure of each is its wall time over that of Ray's own random search.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import tempfile
@@ -17,6 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import click
 import ray
 from ray import tune
 from ray.tune.search.hyperopt import HyperOptSearch
@@ -48,7 +48,9 @@ def trial(config: dict[str, Any]) -> dict[str, float]:
     return {"loss": loss + (config["activation"] != "gelu")}
 
 
-def run(searcher: Any, trials: int, seconds: float, slots: int, limit: bool) -> dict[str, float]:
+def run(
+    searcher: Any, trials: int, seconds: float, slots: int, limit: bool
+) -> tuple[float, float]:
     """Wall time and best loss of one run."""
     with tempfile.TemporaryDirectory() as folder:
         tuner = tune.Tuner(
@@ -69,36 +71,30 @@ def run(searcher: Any, trials: int, seconds: float, slots: int, limit: bool) -> 
         wall = time.perf_counter() - clock
     if len(results) != trials or results.num_errors:
         raise RuntimeError(f"{len(results)} trials, {results.num_errors} errors: {results.errors}")
-    return {"wall": wall, "best": results.get_best_result().metrics["loss"]}
+    return wall, float((results.get_best_result().metrics or {})["loss"])
 
 
-def main() -> None:
-    """Run all searchers and print their figures."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument("--trials", type=int, default=100)
-    parser.add_argument("--seconds", type=float, default=0.3, help="duration of a trial")
-    parser.add_argument("--slots", type=int, default=4, help="trials at a time")
-    parser.add_argument("--limit", action="store_true", help="set max_concurrent_trials to slots")
-    parser.add_argument("--repeats", type=int, default=1)
-    parser.add_argument("--only", nargs="*", choices=list(SEARCHERS), default=list(SEARCHERS))
-    options = parser.parse_args()
+@click.command(help="Trials per second of Ray Tune under several searchers.")
+@click.option("--trials", default=100, show_default=True)
+@click.option("--seconds", default=0.3, show_default=True, help="Duration of a trial.")
+@click.option("--slots", default=4, show_default=True, help="Trials at a time.")
+@click.option("--limit", is_flag=True, help="Set max_concurrent_trials to the slots.")
+@click.option("--repeats", default=1, show_default=True)
+@click.option("--only", multiple=True, type=click.Choice(list(SEARCHERS)), help="Default: all.")
+def main(
+    trials: int, seconds: float, slots: int, limit: bool, repeats: int, only: tuple[str, ...]
+) -> None:
+    """Run all searchers and print their figures, one JSON line each."""
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
-    ray.init(address="local", num_cpus=options.slots, include_dashboard=False, log_to_driver=False)
-    run(None, options.slots, 0.0, options.slots, limit=False)
-    for repeat in range(options.repeats):
+    ray.init(address="local", num_cpus=slots, include_dashboard=False, log_to_driver=False)
+    run(None, slots, 0.0, slots, limit=False)
+    for repeat in range(repeats):
         base = None
-        for name in options.only:
-            figures = run(
-                SEARCHERS[name](), options.trials, options.seconds, options.slots, options.limit
-            )
-            base = base or figures["wall"]
-            row = {"repeat": repeat, "searcher": name, **figures, "ratio": figures["wall"] / base}
-            print(
-                json.dumps(
-                    {k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()}
-                ),
-                flush=True,
-            )  # noqa: E501, T201
+        for name in only or SEARCHERS:
+            wall, best = run(SEARCHERS[name](), trials, seconds, slots, limit)
+            base = wall if base is None else base
+            row = {"repeat": repeat, "searcher": name, "wall": round(wall, 2)}
+            click.echo(json.dumps({**row, "ratio": round(wall / base, 3), "best": best}))
     ray.shutdown()
 
 

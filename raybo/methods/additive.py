@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from raybo.methods.model import theta_from_json, theta_to_json
 from raybo.methods.options import check_choice
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.fit import NOISE_HYPER, negative_log_likelihood
-from raybo.surrogate.gp import NOISE
+from raybo.surrogate.gp import GP, MEAN, NOISE
 from raybo.surrogate.kernels.additive import Additive, Groups
 from raybo.surrogate.kernels.base import Theta, starting_theta
 from raybo.surrogate.projection import blend
@@ -132,6 +132,17 @@ def best_rows(data: Data) -> Array:
 def first_theta(kernel: Additive) -> dict[str, Tensor]:
     """Hyperparameters to start from, the noise included."""
     return {**starting_theta(kernel), NOISE: torch.tensor(NOISE_HYPER.start, dtype=torch.float64)}
+
+
+def centred(gp: GP) -> GP:
+    """The process with the constant mean of highest likelihood for its own rows.
+
+    Losses are standardised anew with every datum, so a mean fitted 25 data ago is off.
+    """
+    ones = torch.cholesky_solve(torch.ones_like(gp.y)[:, None], gp.chol)[:, 0]
+    mean = (ones @ gp.y) / ones.sum()
+    alpha = gp.alpha + (gp.theta[MEAN] - mean) * ones
+    return replace(gp, theta={**gp.theta, MEAN: mean}, alpha=alpha)
 
 
 def best_groups(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from raybo.acquisition.functions import ucb
-from raybo.acquisition.maximizers.base import Region
+from raybo.acquisition.maximizers.base import Acquisition, Region
 from raybo.acquisition.maximizers.direct import Direct
 from raybo.acquisition.maximizers.parts import Parts, maximize_parts
 from raybo.acquisition.starts import around, spread
@@ -114,18 +114,22 @@ class GroupSearch:
         maximize = Direct(max(1, DIRECT_EVALUATIONS // len(self.groups)))
         found = np.zeros(index.shape)
         for g, group in enumerate(self.groups):
-            posterior = self.posteriors.only(g)
             own = list(group)
-            padding = torch.zeros(index.shape[1] - len(own), dtype=torch.float64)
-
-            def f(Z: Tensor, posterior=posterior, padding=padding) -> Tensor:
-                rows = torch.cat([Z, padding.expand(len(Z), -1)], 1)
-                return ucb(posterior(rows[None]), self.beta)[0]
-
             lower, upper = self.lower[own], self.upper[own]
-            start = ((lower + upper) / 2)[None]
-            found[g, : len(own)] = maximize(f, Region(lower, upper, start), rng)
+            region = Region(lower, upper, ((lower + upper) / 2)[None])
+            found[g, : len(own)] = maximize(self._only(g), region, rng)
         return self._join(found)
+
+    def _only(self, group: int) -> Acquisition:
+        """Upper confidence bound of one group, (m, c) -> (m,)."""
+        posterior = self.posteriors.only(group)
+        padding = posterior.X.new_zeros(posterior.X.shape[2] - len(self.groups[group]))
+
+        def f(Z: Tensor) -> Tensor:
+            rows = torch.cat([Z, padding.expand(len(Z), -1)], 1)
+            return ucb(posterior(rows[None]), self.beta)[0]
+
+        return f
 
     def _join(self, parts: Array) -> Array:
         """Point (D,) of the points (g, c) of the groups."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -46,12 +46,15 @@ from raybo.surrogate.gp import NOISE
 from raybo.surrogate.kernels.base import starting_theta
 from raybo.surrogate.kernels.cylindrical import Cylindrical
 from raybo.surrogate.linalg import one_thread
-from raybo.surrogate.outcomes import standardize
+from raybo.surrogate.outcomes import bend, standardize
 from raybo.surrogate.slice_sampling import slice_sweep
+
+NDArrayInt = np.ndarray[tuple[int], np.dtype[np.intp]]
 
 N_SAMPLES = 10  # of the hyperparameters; the authors' code
 BURN_IN = 99  # sweeps of the paper's chain before the first sample; the authors' code
 FULL_TURN = 200  # chains moved at an ask * rows: ten up to 20 rows, one from 200 on
+POWERS = (1.0, 0.5, 0.0, -1.0)  # by which losses may be bent
 SCREENERS = 3  # samples that judge the many starts; all of them judge the best of these
 CHUNK = 200_000  # entries of a covariance made at once: they stay in the cache
 
@@ -92,13 +95,10 @@ class Bock:
             return Proposal(x=self._design(data, rng))
         paper = self.preset == "paper"
         with one_thread():
-            y = torch.as_tensor(standardize(data.loss))
-            kernel = Cylindrical(self.space.dim, self.degree, self.warp)
-            rows = CylinderData.of(kernel, torch.as_tensor(data.X), y)
-            logs, memo = self._hyperparameters(rows, data, rng)
+            rows, logs, memo = self._model(data, rng)
             gp = CylinderGP.of(rows, rows.theta(logs), boundary=self.boundary)
             gp = gp.told_mean(torch.as_tensor(data.pending))
-            best = y.min().expand(len(logs)) if paper else gp.fitted_min()
+            best = rows.least.expand(len(logs)) if paper else gp.fitted_min()
             f = untried(mean_ei(gp, best), self.space, data)
             region = self._region(data, rng)
             if paper:
@@ -113,24 +113,30 @@ class Bock:
         asked = np.concatenate([data.X, data.pending])
         return self.space.sample(1, rng)[0] if (asked == first).all(1).any() else first
 
-    def _hyperparameters(
-        self, rows: CylinderData, data: Data, rng: np.random.Generator
-    ) -> tuple[Array, dict[str, Any]]:
-        """Samples (s, h), and those that are new, for the memo."""
-        n = len(data.loss)
-        samples, steps, seen = remembered(data)
-        if seen == n:
-            return samples, {}
+    def _model(
+        self, data: Data, rng: np.random.Generator
+    ) -> tuple[CylinderData, Array, dict[str, Any]]:
+        """Data on the cylinder, samples (s, h) of the hyperparameters, and what is new in them."""
+        kernel = Cylindrical(self.space.dim, self.degree, self.warp)
+        n, last = len(data.loss), remembered(data)
+        fixed = self.inference == "map" and last.rows and n - last.rows < max(1, last.rows // 10)
+        rows = on_cylinder(kernel, data, last.power)[0]
+        if last.rows == n or fixed:
+            return rows, last.samples, {}
+        samples, power = last.samples, 1.0
+        if self.preset != "paper":
+            samples = samples if len(samples) else fitted(rows, samples)
+            power = likeliest_power(kernel, data, samples[:SCREENERS])
+            rows = on_cylinder(kernel, data, power)[0]
         if self.inference == "map":
-            if seen and n - seen < max(1, seen // 10):
-                return samples, {}
             samples, moved = fitted(rows, samples), np.zeros(1, dtype=int)
         elif self.preset == "paper":
             samples, moved = next_states(rows, samples, rng), np.arange(N_SAMPLES)
         else:
-            samples, moved = moved_chains(rows, samples, steps, n, rng)
+            samples, moved = moved_chains(rows, samples, last.steps, n, rng)
         chains = {str(i): samples[i].tolist() for i in moved}
-        return samples, {"chains": chains, "step": data.number, "rows": n}
+        memo = {"chains": chains, "power": power, "step": data.number, "rows": n}
+        return rows, samples, memo
 
     def _region(self, data: Data, rng: np.random.Generator) -> Region:
         """The box, and where to start in it."""
@@ -165,16 +171,42 @@ def screened(f: Acquisition, region: Region) -> Region:
     return replace(region, starts=region.starts[top])
 
 
-def remembered(data: Data) -> tuple[Array, NDArrayInt, int]:
-    """Latest samples in the memos, the trials that noted them, and the rows known then."""
+class Last(NamedTuple):
+    """What the memos know."""
+
+    samples: Array  # (s, h), the latest of each chain
+    steps: NDArrayInt  # (s,) trials that noted them
+    rows: int  # number of data then
+    power: float  # by which losses were bent
+
+
+def remembered(data: Data) -> Last:
+    """The latest samples in the memos."""
     memos = (m for m in (*data.memos, *data.pending_memos) if "chains" in m)
     latest: dict[int, tuple[int, list[float]]] = {}
-    rows = 0
+    rows, power = 0, 1.0
     for memo in sorted(memos, key=lambda m: int(m["step"])):
-        rows = max(rows, memo["rows"])
+        rows, power = max(rows, memo["rows"]), memo["power"]
         latest.update({int(i): (memo["step"], logs) for i, logs in memo["chains"].items()})
     kept = [latest[i] for i in sorted(latest)]
-    return np.array([logs for _, logs in kept]), np.array([step for step, _ in kept]), rows
+    samples, steps = np.array([logs for _, logs in kept]), np.array([step for step, _ in kept])
+    return Last(samples, steps, rows, power)
+
+
+def on_cylinder(kernel: Cylindrical, data: Data, power: float) -> tuple[CylinderData, float]:
+    """The data, their losses bent, and the logarithm of the volume that this takes."""
+    y, slopes = bend(standardize(data.loss), power)
+    rows = CylinderData.of(kernel, torch.as_tensor(data.X), torch.as_tensor(y))
+    return rows, float(slopes[(data.X != 0.5).any(1)].sum())
+
+
+def likeliest_power(kernel: Cylindrical, data: Data, samples: Array) -> float:
+    """Power under which the losses are most likely, given samples of the hyperparameters."""
+    scores = []
+    for power in POWERS:
+        rows, volume = on_cylinder(kernel, data, power)
+        scores.append(np.logaddexp.reduce(HyperDensity(rows)(samples)) + volume)
+    return POWERS[int(np.argmax(scores))]
 
 
 def fitted(rows: CylinderData, samples: Array) -> Array:
@@ -204,8 +236,8 @@ def moved_chains(
 ) -> tuple[Array, NDArrayInt]:
     """The ten chains with those that rested longest moved by a sweep, and which these are."""
     density, bounds = HyperDensity(rows), rows.bounds
-    if not len(samples):
-        samples = np.repeat(fitted(rows, samples), N_SAMPLES, axis=0)
+    if len(samples) < N_SAMPLES:
+        samples = np.repeat(samples, N_SAMPLES, axis=0)
         for _ in range(min(10, 1 + 2 * FULL_TURN // n)):  # move apart from the fit
             samples = slice_sweep(density, samples, bounds, rng)
         return samples, np.arange(N_SAMPLES)
@@ -214,6 +246,3 @@ def moved_chains(
     samples = samples.copy()
     samples[moved] = slice_sweep(density, samples[moved], bounds, rng)
     return samples, moved
-
-
-NDArrayInt = np.ndarray[tuple[int], np.dtype[np.intp]]

@@ -25,7 +25,7 @@ from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.acquisition.starts import around
 from raybo.errors import MethodError, SpaceError
 from raybo.methods.addgp import AddGp
-from raybo.methods.additive import N_INIT, Learnt, best_rows, check_groups
+from raybo.methods.additive import N_INIT, Learnt, best_rows, centred, check_groups
 from raybo.methods.additive_search import GroupSearch
 from raybo.methods.base import Array, Data, Proposal
 from raybo.methods.model import search_region, unordered_columns, untried
@@ -56,7 +56,7 @@ class Rpp:
     group_size: int | None = None  # directions of a group
     groups: Any = None  # lists of columns whose directions make a group, instead of learning them
     decomposition: str | None = None  # "learnt", or "random": drawn anew for every proposal
-    delta: float | None = None  # growth allowed of the volume searched; inf: any projection
+    delta: float | str | None = None  # growth allowed of the volume searched; inf: any projection
 
     lanes = 1
 
@@ -71,7 +71,7 @@ class Rpp:
                 "is categorical; use method 'addgp' or 'bo'"
             )
         check_groups(self.space, self.group_size, self.groups, self.decomposition)
-        _check_delta(self.delta)
+        object.__setattr__(self, "delta", _checked_delta(self.delta))
 
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
         """Best point of every group of directions, back in the cube (Algorithm 3, step 2)."""
@@ -85,6 +85,8 @@ class Rpp:
             learnt = last if last is not None and keep else self.learn(X, y, last, rng)
             groups, W = additive.groups_for(learnt, rng), learnt.projection
             gp = GP.of(additive.kernel(groups), learnt.theta, X @ torch.as_tensor(W), y)
+            import os
+            if os.environ.get('FRESH','1')=='1': gp = centred(gp)
             gp = gp.condition_on_mean(torch.as_tensor(data.pending @ W))
             search = GroupSearch.in_box(gp, groups, len(y), *outer_box(W))
             if paper:
@@ -96,7 +98,7 @@ class Rpp:
 
     def _inside(self, z: Array, W: Array) -> Array:
         """The point of the space next to the one that z is the projection of."""
-        x = np.linalg.solve(W.T, z)  # Algorithm 3, step 2
+        x = np.asarray(np.linalg.solve(W.T, z), dtype=np.float64)  # Algorithm 3, step 2
         return np.asarray(self.space.snap(x[None])[0])
 
     def learn(self, X: Tensor, y: Tensor, last: Learnt | None, rng: np.random.Generator) -> Learnt:
@@ -158,9 +160,13 @@ class Rpp:
         return math.log1p(PAPER_DELTA) if paper else self.space.dim * math.log(GROWTH)
 
 
-def _check_delta(delta: Any) -> None:
+def _checked_delta(delta: Any) -> float | str | None:
+    """Delta, an infinite one as text: descriptions of methods are JSON, which has no infinity."""
     number = isinstance(delta, int | float) and not isinstance(delta, bool)
-    if delta is not None and not (number and delta >= 0):
-        raise MethodError(
-            f"delta must be a number of at least 0, or inf for any projection, got {delta!r}"
-        )
+    if delta is None or (number and 0 <= delta < math.inf):
+        return delta  # type: ignore[no-any-return]
+    if delta in (math.inf, "inf"):
+        return "inf"
+    raise MethodError(
+        f"delta must be a number of at least 0, or inf for any projection, got {delta!r}"
+    )

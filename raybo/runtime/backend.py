@@ -64,6 +64,8 @@ class RayBackend:
         self._search = search
         self._strategy = "SPREAD" if lanes > 1 else "DEFAULT"
         self._proposers: dict[int, Any] = {}
+        self._resources: Mapping[str, Any] | None = None
+        self._task: Any = None
 
     async def propose(self, lane: int, *call: Any) -> dict[str, Any]:
         """Answer of the proposer of a lane, which is started on first use."""
@@ -85,8 +87,11 @@ class RayBackend:
 
     def submit(self, attempt: str, config: Any, resources: Mapping[str, Any]) -> Any:
         """Start a task."""
-        options = {**resources, "max_retries": 0, "name": f"trial {attempt}"}
-        return evaluate_remotely.options(**options).remote(self._parcel, attempt, config)
+        if resources is not self._resources:  # seldom: making the options takes a while
+            self._resources = resources
+            options = {"name": "raybo trial", **resources, "max_retries": 0}
+            self._task = evaluate_remotely.options(**options)
+        return self._task.remote(self._parcel, attempt, config)
 
     async def outcome(self, handle: Any) -> dict[str, Any] | Failure:
         """Outcome of a task. Its wait has no limit of its own: the coordinator cancels it."""

@@ -9,7 +9,10 @@ from collections.abc import Sequence
 # one worker and hour-long evaluations every proposal knows all results, as in a sequential run.
 FRESH_SHARE = 0.01
 
-_CALL_SECONDS = 0.1  # a call to a proposer should not keep what it found for longer than this
+CALL_SECONDS = 0.003  # what a call to a proposer costs beside its work
+
+_LONGEST_CALL = 0.1  # seconds: a call should not keep what it has found for longer
+_MOST_SPARE = 16
 
 
 def buffer_size(
@@ -31,22 +34,24 @@ def buffer_size(
     Notes
     -----
     By time t proposals are wanted for all finishes up to t, and t / seconds_per_proposal can be
-    made by then; the largest gap over t has to be ready now. One more covers a surprise.
+    made by then; the largest gap over t has to be ready now. One more covers a surprise, and more
+    than one where proposals are so cheap that most of their time is that of the call.
     """
     if fresh:
         return idle
-    tau = max(seconds_per_proposal, 1e-6)
+    tau = seconds_per_proposal + CALL_SECONDS
     ahead = [i - max(t, 0.0) / tau for i, t in enumerate(sorted(finishes), start=idle + 1)]
-    return math.ceil(max([idle, *ahead])) + 1
+    spare = math.ceil(CALL_SECONDS / max(seconds_per_proposal, CALL_SECONDS / _MOST_SPARE))
+    return math.ceil(max([idle, *ahead])) + spare
 
 
 def is_fresh(seconds_per_proposal: float, workers: int, duration: float) -> bool:
     """Whether proposing after each result costs the workers at most FRESH_SHARE of their time."""
-    return seconds_per_proposal * workers <= FRESH_SHARE * duration
+    return (seconds_per_proposal + CALL_SECONDS) * workers <= FRESH_SHARE * duration
 
 
 def call_size(seconds_per_proposal: float | None) -> int:
     """Proposals to ask for in one call."""
     if seconds_per_proposal is None:
         return 4  # nothing is known yet: a few, so that the first are soon there
-    return max(1, int(_CALL_SECONDS / max(seconds_per_proposal, 1e-6)))
+    return max(1, int(_LONGEST_CALL / max(seconds_per_proposal, 1e-6)))

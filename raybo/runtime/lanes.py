@@ -10,7 +10,6 @@ from typing import Any
 from raybo.study.record import Record
 from raybo.study.trial import Trial
 
-_CALL_SECONDS = 0.003  # what a call to an actor costs beside its work
 _SMOOTHING = 0.3  # weight of the newest call in the mean time per proposal
 
 
@@ -116,7 +115,7 @@ class Lane:
             return
         self.deaths = 0
         if items:
-            each = (answer["seconds"] + _CALL_SECONDS) / len(items)
+            each = answer["seconds"] / len(items)
             old = each if self.seconds is None else self.seconds
             self.seconds = (1 - _SMOOTHING) * old + _SMOOTHING * each
 

@@ -41,6 +41,12 @@ class CylinderData:
         return cls(kernel, X[off], y[..., off], at_centre)
 
     @property
+    def least(self) -> Tensor:
+        """Least value."""
+        least = self.y.min()
+        return least if self.at_centre is None else torch.minimum(least, self.at_centre)
+
+    @property
     def hypers(self) -> tuple[Hyper, ...]:
         """Hyperparameters of the model: the kernel's and the noise."""
         return (*self.kernel.hypers, NOISE_HYPER)

@@ -39,3 +39,37 @@ def _compress(z: Array, limit: float, room: float) -> Array:
     """The identity up to `limit`, then increasing towards `limit + room`."""
     beyond = np.maximum(z - limit, 0.0)
     return np.minimum(z, limit) + beyond / (1.0 + beyond / room)
+
+
+def bend(y: Array, power: float) -> tuple[Array, Array]:
+    """Losses under a power transform, and the logarithms of its slopes.
+
+    Parameters
+    ----------
+    y
+        Standardised losses (n,).
+    power
+        1 changes nothing; below 1 the bad side is drawn in and the good side spread.
+
+    Returns
+    -------
+    tuple
+        Bent losses (n,), standardised again, and log slopes (n,): their sum, added to the log
+        likelihood of the bent losses, makes it comparable with that of another power.
+
+    Notes
+    -----
+    Yeo & Johnson (2000), eq. 2.1: ((1 + y)^p - 1) / p for y >= 0, which is log(1 + y) at p = 0,
+    and -((1 - y)^q - 1) / q with q = 2 - p for y < 0.
+    """
+    if power == 1.0:
+        return y, np.zeros_like(y)
+    up, down, q = np.maximum(y, 0.0), np.maximum(-y, 0.0), 2.0 - power
+    risen = np.log1p(up) if power == 0.0 else np.expm1(power * np.log1p(up)) / power
+    bent = risen - np.expm1(q * np.log1p(down)) / q
+    bent = bent - bent.mean()
+    deviation = float(bent.std())
+    if not deviation > 0:
+        return y, np.zeros_like(y)
+    slopes = (power - 1.0) * np.sign(y) * np.log1p(np.abs(y)) - np.log(deviation)
+    return bent / deviation, slopes

@@ -113,7 +113,8 @@ class _Target:
 
 def unit(columns: Tensor) -> Tensor:
     """Columns scaled to length 1."""
-    return columns / columns.norm(dim=0, keepdim=True).clamp_min(1e-12)
+    length: Tensor = torch.linalg.vector_norm(columns, dim=0, keepdim=True)
+    return columns / length.clamp_min(1e-12)
 
 
 def align(W: Array) -> tuple[Array, NDArray[np.intp]]:
@@ -153,6 +154,8 @@ def log_ratio(W: Array) -> float:
 
 def least_mixing(W: Array, log_limit: float) -> float:
     """Least alpha from which on all (1 - alpha) W + alpha I keep `log_ratio` within a limit."""
+    if log_limit <= 0.0:
+        return 1.0
     limit = log_limit + 1e-9  # rounding of the logarithms
     low, high = 0.0, 1.0  # high keeps it
     for alpha in np.linspace(1.0, 0.0, 41)[1:]:

@@ -54,11 +54,12 @@ class Book:
 
     def report(self, trial_id: str, result: Mapping[str, Any], metric: str) -> None:
         """Note an intermediate result; one without the metric is skipped."""
-        if trial_id in self.numbers:
-            self.live.add(trial_id)
+        if trial_id not in self.numbers:
+            return
+        self.live.add(trial_id)
         try:
             self._reported[trial_id] = finite_number(lookup(result, metric), metric)
-        except (KeyError, ObjectiveError):
+        except ObjectiveError:
             return
 
     def complete(
@@ -113,13 +114,12 @@ def finish(
     trial.state, trial.value, trial.reason = State.FAILED, None, "the trial ended with an error"
     if error:
         return
+    value = lookup(result, metric)
     try:
-        trial.value = finite_number(lookup(result, metric), f"the metric {metric!r} is")
+        trial.value = last if value is None else finite_number(value, f"the metric {metric!r} is")
     except ObjectiveError as problem:
         trial.reason = str(problem)
         return
-    except KeyError:
-        trial.value = last
     if trial.value is None:
         trial.reason = f"the trial reported no metric {metric!r}"
         logger.warning(
@@ -135,14 +135,12 @@ def finish(
 
 
 def lookup(result: Mapping[str, Any], name: str) -> Any:
-    """Entry of a result, nested or flat; KeyError if it is missing or None."""
+    """Entry of a result, nested or flat; None if it is missing."""
     value: Any = result.get(name)
     if value is None:
         value = result
         for part in name.split("/"):
-            value = value[part] if isinstance(value, Mapping) else None
-    if value is None:
-        raise KeyError(name)
+            value = value.get(part) if isinstance(value, Mapping) else None
     return value
 
 

@@ -28,8 +28,9 @@ from raybo.methods.base import Method
 from raybo.methods.registry import METHODS, describe_method
 from raybo.study.trial import Trial
 from raybo.tune.ahead import Ahead
-from raybo.tune.book import Book, config_of, finish
-from raybo.tune.description import describe
+from raybo.tune.book import Book, config_of, finish, lookup
+from raybo.tune.description import describe, is_lost, rebuild
+from raybo.tune.domains import holds
 from raybo.tune.param_space import (
     ParamSpace,
     SearchSpace,
@@ -96,7 +97,7 @@ class RayBOSearch(Searcher):
             )
         self._method = method
         self._options = dict(method_options or {})
-        self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+        self._seed = int(np.random.SeedSequence().generate_state(1)[0] if seed is None else seed)
         self._max_concurrent = max_concurrent
         self._points = [dict(point) for point in points_to_evaluate or ()]
         self._evaluated: list[tuple[Mapping[str, Any], float | None, bool]] = []
@@ -222,14 +223,11 @@ class RayBOSearch(Searcher):
         Trials that do not fit the space are left out, with a warning.
         """
         known = getattr(trials_or_analysis, "trials", trials_or_analysis)
-        for trial in known if hasattr(known, "__iter__") else [known]:
-            result = getattr(trial, "last_result", None)
-            result = getattr(trial, "metrics", None) or {} if result is None else result
-            error = getattr(trial, "status", None) == "ERROR" or bool(
-                getattr(trial, "error", None)
-            )
+        for trial in [known] if hasattr(known, "config") else known:
+            result = getattr(trial, "last_result", None) or getattr(trial, "metrics", None) or {}
+            error = getattr(trial, "status", "") == "ERROR" or getattr(trial, "error", None)
             try:
-                self.add_evaluated_point(trial.config, result.get(metric), error)
+                self.add_evaluated_point(trial.config, lookup(result, metric), bool(error))
             except SpaceError as problem:
                 logger.warning("a trial of an earlier run is left out: %s", problem)
 
@@ -260,8 +258,8 @@ class RayBOSearch(Searcher):
         state = read_state(Path(checkpoint_path))
         self._metric, self._mode = state["metric"], state["mode"]
         self._seed, self._ahead = state["seed"], None
-        name, options = state["method"]["name"], state["method"]["options"]
-        if isinstance(self._method, str) and name in METHODS:
+        name, options = state["method"]["name"], rebuild(state["method"]["options"])
+        if isinstance(self._method, str) and name in METHODS and not holds(options, is_lost):
             self._method, self._options = name, options
         self._points = restored_points(state["points"])
         self._evaluated = [tuple(item) for item in restored_points(state["evaluated"])]
@@ -288,7 +286,10 @@ class RayBOSearch(Searcher):
             raise RuntimeError(UNDEFINED_SEARCH_SPACE.format(cls="RayBOSearch", space="space"))
         if not self._mode:
             names = {"metric": self._metric, "mode": self._mode}
-            raise RuntimeError(UNDEFINED_METRIC_MODE.format(cls="RayBOSearch", **names))
+            raise RuntimeError(
+                UNDEFINED_METRIC_MODE.format(cls="RayBOSearch", **names)
+                + " Tune passes those of its config on only together with a param_space."
+            )
         if self._space.lost:
             raise StudyError(
                 f"{self._space.lost[0]!r}: its values are objects, which the saved state does not "
@@ -297,7 +298,7 @@ class RayBOSearch(Searcher):
         return self._space
 
     def _set_space(self, space: SearchSpace) -> None:
-        if not isinstance(self._method, str) and isinstance(space, ParamSpace):
+        if getattr(self._method, "space", space.space) != space.space:
             raise MethodError(
                 "a method object belongs to a space of raybo: pass that as space=, or give the "
                 "method by its name"
@@ -358,5 +359,5 @@ class RayBOSearch(Searcher):
 
     def _describe_method(self) -> dict[str, Any]:
         if isinstance(self._method, str):
-            return {"name": self._method, "options": self._options}
-        return describe_method(self._method)
+            return {"name": self._method, "options": describe(self._options)}
+        return {"name": describe_method(self._method)["name"], "options": None}

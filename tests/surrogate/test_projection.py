@@ -67,7 +67,7 @@ def test_least_mixing_is_the_least_that_keeps_the_ratio(delta: float) -> None:
     assert log_ratio(blend(W, alpha)) <= limit + 1e-8
     assert alpha == 0.0 or log_ratio(blend(W, alpha - 1e-3)) > limit
     assert (alpha == 1.0) == (delta == 0.0)
-    assert least_mixing(np.eye(20), limit) == 0.0
+    assert least_mixing(np.eye(20), math.log1p(delta + 0.01)) == 0.0
 
 
 def test_negative_log_likelihood_is_the_value_of_likelihood() -> None:

@@ -130,7 +130,9 @@ def squared_distances(A: Tensor, B: Tensor, scale: Tensor, weight: Tensor | None
     P, Q = (A - centre) * scale[:, None, :], (B - centre) * scale[:, None, :]
     sq = torch.baddbmm(Q.square().sum(2)[:, None, :], P, Q.mT, alpha=-2.0)
     sq = (sq + P.square().sum(2, keepdim=True)).clamp_min(0.0)
-    for c in () if weight is None else range(weight.shape[1]):
+    if weight is None:
+        return sq
+    for c in range(weight.shape[1]):
         differs = (A[:, :, None, c] != B[:, None, :, c]).to(sq.dtype)
         sq = sq + weight[:, c, None, None].square() * differs
     return sq

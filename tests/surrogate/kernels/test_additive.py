@@ -99,7 +99,7 @@ def test_group_posteriors_refuse_another_kernel() -> None:
         kernel,
         {**starting_theta(kernel), "noise": theta()["noise"], "mean": theta()["mean"]},
         points(3, 0),
-        torch.zeros(3),
+        torch.zeros(3, dtype=torch.float64),
     )
     with pytest.raises(SurrogateError, match="needs an Additive kernel"):
         GroupPosteriors.of(gp)
