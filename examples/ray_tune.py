@@ -18,6 +18,7 @@ from raybo.tune import RayBOSearch
 
 def train(config: dict) -> None:
     """Train a network and report its validation loss after each epoch."""
+    torch.manual_seed(0)
     X, y = (torch.tensor(a) for a in load_digits(return_X_y=True))
     X, X_valid, y, y_valid = X[:1200].float(), X[1200:].float(), y[:1200], y[1200:]
     layers, width = [torch.nn.BatchNorm1d(64)], 64

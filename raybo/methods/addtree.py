@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -40,6 +41,7 @@ from raybo.methods.options import PRESETS, check_choice, check_count, require_co
 from raybo.space.any_space import AnySpace
 from raybo.space.design import sobol_point
 from raybo.space.tree import Vertex, expanded, paths, vertices
+from raybo.surrogate.fit import fit
 from raybo.surrogate.gp import GP, NOISE
 from raybo.surrogate.kernels.tree import tree_kernel
 from raybo.surrogate.linalg import one_thread
@@ -86,7 +88,7 @@ class AddTree:
         paper, t = self.preset == "paper", len(data.loss)
         with one_thread():
             kernel = tree_kernel(self.space, tree, SHAPE, ard=not paper)  # Alg. 1
-            gp, memo = fitted_gp(kernel, data, "cpu")
+            gp, memo = fitted_gp(kernel, data, "cpu", fit=partial(fit, mean=0.0))
             dim = max(1, *(len(vertex.columns) for vertex in tree))
             if paper:
                 gp = shorten(gp, t, dim)

@@ -11,12 +11,12 @@ mu, sigma^2      CylinderGP        posteriors given D, one for each sample; eqs.
 
 Departures. Proposals stay in the user's box: the ball around it is only the scale of the radii.
 Losses are standardised and pending points are told their posterior mean. The datum at the centre
-has no direction of its own, so the marginal likelihood leaves it out. By default there are ten
-chains instead of ten states of one, moved in turns as the data grow; the improvement is over the
-posterior mean of the data; the acquisition is climbed by multi-start L-BFGS. preset="paper" takes
-ten states of one chain at every ask, after a burn-in of 99; the improvement over the best loss;
-Adam from the best 20 of 2^14 Sobol points (the paper says 20,000), the data and jittered copies of
-the best.
+has no direction of its own, so the marginal likelihood leaves it out. By default, further: losses
+are bent by the power that makes them likeliest; ten chains, moved in turns as the data grow, stand
+for ten states of one; the improvement is over the posterior mean of the data; the acquisition is
+climbed by multi-start L-BFGS. preset="paper" has ten states of one chain at every ask, after a
+burn-in of 99, the improvement over the best loss, and Adam from the best 20 of 2^14 Sobol points
+(the paper says 20,000), the data and jittered copies of the best.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ from raybo.surrogate.cylinder import CylinderData, CylinderGP, HyperDensity
 from raybo.surrogate.fit import fit
 from raybo.surrogate.gp import NOISE
 from raybo.surrogate.kernels.base import starting_theta
-from raybo.surrogate.kernels.cylindrical import Cylindrical
+from raybo.surrogate.kernels.cylindrical import Cylindrical, cylinder
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.outcomes import bend, standardize
 from raybo.surrogate.slice_sampling import slice_sweep
 
 NDArrayInt = np.ndarray[tuple[int], np.dtype[np.intp]]
+NDArrayBool = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 N_SAMPLES = 10  # of the hyperparameters; the authors' code
 BURN_IN = 99  # sweeps of the paper's chain before the first sample; the authors' code
@@ -91,7 +92,7 @@ class Bock:
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
         """Maximum of the expected improvement, averaged over the hyperparameters."""
         n_init = 2 if self.n_init is None else self.n_init
-        if data.needs_design(n_init) or not (data.X != 0.5).any():
+        if data.needs_design(n_init) or not off_centre(data.X).any():
             return Proposal(x=self._design(data, rng))
         paper = self.preset == "paper"
         with one_thread():
@@ -193,11 +194,16 @@ def remembered(data: Data) -> Last:
     return Last(samples, steps, rows, power)
 
 
+def off_centre(X: Array) -> NDArrayBool:
+    """Which rows have a direction."""
+    return (cylinder(torch.as_tensor(X))[0] > 0.0).numpy()
+
+
 def on_cylinder(kernel: Cylindrical, data: Data, power: float) -> tuple[CylinderData, float]:
     """The data, their losses bent, and the logarithm of the volume that this takes."""
     y, slopes = bend(standardize(data.loss), power)
     rows = CylinderData.of(kernel, torch.as_tensor(data.X), torch.as_tensor(y))
-    return rows, float(slopes[(data.X != 0.5).any(1)].sum())
+    return rows, float(slopes[off_centre(data.X)].sum())
 
 
 def likeliest_power(kernel: Cylindrical, data: Data, samples: Array) -> float:
@@ -211,24 +217,20 @@ def likeliest_power(kernel: Cylindrical, data: Data, samples: Array) -> float:
 
 def fitted(rows: CylinderData, samples: Array) -> Array:
     """The likeliest hyperparameters (1, h), from those of before."""
-    first = {**starting_theta(rows.kernel), NOISE: torch.tensor(1e-2, dtype=torch.float64)}
-    starts = [first]
+    start = {**starting_theta(rows.kernel), NOISE: torch.tensor(1e-2, dtype=torch.float64)}
     if len(samples):
-        starts = [{name: value[0] for name, value in rows.theta(samples[:1]).items()}]
-    return rows.logs(fit(rows.kernel, rows.X, rows.y, starts))
+        start = {name: value[0] for name, value in rows.theta(samples[:1]).items()}
+    return rows.logs(fit(rows.kernel, rows.X, rows.y, [start]))
 
 
 def next_states(rows: CylinderData, samples: Array, rng: np.random.Generator) -> Array:
     """Ten further states of the paper's chain."""
     density, bounds = HyperDensity(rows), rows.bounds
     state = samples[-1:] if len(samples) else fitted(rows, samples)
-    states = []
-    for i in range(N_SAMPLES if len(samples) else BURN_IN + N_SAMPLES):
+    for _ in range(0 if len(samples) else BURN_IN):
         state = slice_sweep(density, state, bounds, rng)
-        if not len(samples) and i < BURN_IN:
-            continue
-        states.append(state[0])
-    return np.array(states)
+    states = [state := slice_sweep(density, state, bounds, rng) for _ in range(N_SAMPLES)]
+    return np.concatenate(states)
 
 
 def moved_chains(

@@ -29,7 +29,7 @@ from raybo.surrogate.kernels.hamming import Hamming
 from raybo.surrogate.kernels.stationary import SE, Matern52
 from raybo.surrogate.outcomes import standardize
 
-Fit = Callable[..., Theta]  # (kernel, X, y, starts, noise=...) -> theta, as `raybo.surrogate.fit`
+Fit = Callable[..., dict[str, Tensor]]  # like `raybo.surrogate.fit.fit`
 
 GRID_LIMIT = 64  # values of a column searched one by one; a longer range is searched as continuous
 

@@ -16,6 +16,7 @@ squared Euclidean distance of the indicator vectors, divided by 2. That is what 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -73,12 +74,14 @@ def view(name: str, embedding: Embedding) -> View:
     codes = indicator(embedding, unordered)
     width = codes(torch.zeros(1, d, dtype=torch.float64)).shape[1]
     n = len(ordered)
-    kernel = Product((
-        OnColumns(distances, tuple(range(n))),
-        OnColumns(SE(width, ard=False, prior=prior), tuple(range(n, n + width))),
-    ))
+    both = Product(
+        (
+            OnColumns(distances, tuple(range(n))),
+            OnColumns(SE(width, ard=False, prior=prior), tuple(range(n, n + width))),
+        )
+    )
     return View(
-        lambda Z: torch.cat([images(embedding, Z, ordered), codes(Z)], 1), kernel, smooth=False
+        lambda Z: torch.cat([images(embedding, Z, ordered), codes(Z)], 1), both, smooth=False
     )
 
 
@@ -131,7 +134,7 @@ def images(embedding: Embedding, Z: Tensor, columns: tuple[int, ...]) -> Tensor:
     chosen = list(columns)
     if not embedding.discrete:
         return Clipped(torch.as_tensor(embedding.rows[chosen]))(Z)
-    return _snapped(embedding, Z)[:, chosen] / len(chosen) ** 0.5
+    return _snapped(embedding, Z)[:, chosen] / math.sqrt(len(chosen))
 
 
 def warped(embedding: Embedding) -> Features:

@@ -26,7 +26,7 @@ from raybo.acquisition.starts import around
 from raybo.errors import MethodError, SpaceError
 from raybo.methods.addgp import AddGp
 from raybo.methods.additive import N_INIT, Learnt, best_rows, centred, check_groups
-from raybo.methods.additive_search import GroupSearch
+from raybo.methods.additive_search import GroupSearch, exploration
 from raybo.methods.base import Array, Data, Proposal
 from raybo.methods.model import search_region, unordered_columns, untried
 from raybo.methods.options import PRESETS, check_choice, check_count, require_flat
@@ -85,10 +85,9 @@ class Rpp:
             learnt = last if last is not None and keep else self.learn(X, y, last, rng)
             groups, W = additive.groups_for(learnt, rng), learnt.projection
             gp = GP.of(additive.kernel(groups), learnt.theta, X @ torch.as_tensor(W), y)
-            import os
-            if os.environ.get('FRESH','1')=='1': gp = centred(gp)
-            gp = gp.condition_on_mean(torch.as_tensor(data.pending @ W))
-            search = GroupSearch.in_box(gp, groups, len(y), *outer_box(W))
+            gp = centred(gp).condition_on_mean(torch.as_tensor(data.pending @ W))
+            beta = exploration(groups, len(y), paper)
+            search = GroupSearch.in_box(gp, groups, beta, outer_box(W))
             if paper:
                 x = self._inside(search.direct(rng), W)
             else:
@@ -115,7 +114,7 @@ class Rpp:
         W = np.round(W, 6)  # as the memo holds it
         place = np.argsort(order).tolist()
         groups = tuple(tuple(place[c] for c in group) for group in base.groups)
-        base = replace(base, groups=groups, theta=theta if free else base.theta)
+        base = replace(base, groups=groups, theta={**base.theta, **theta} if free else base.theta)
         alpha = self._mixing(additive.kernel(groups), X, y, W, base.theta)
         if paper:
             base = additive.learn(X @ torch.as_tensor(blend(W, alpha)), y, base, rng)

@@ -50,7 +50,7 @@ def connect() -> None:
 
 
 def _stale_address() -> str | None:
-    """Address that Ray would join and wait for in vain: its cluster was killed, its note is left."""
+    """Address that Ray would wait for in vain: its cluster was killed, but its note is left."""
     root = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
     try:
         address = (Path(root) / "ray" / "ray_current_cluster").read_text().strip()

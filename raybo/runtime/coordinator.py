@@ -53,6 +53,7 @@ class Coordinator:
         self._queue: deque[int] = deque()  # trials to try again
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Future[None]] = set()
+        self._wanted, self._wanted_seconds, self._accounted = 0, 0.0, time.monotonic()
         epoch = ledger.journal.epoch
         self.pool = Pool(backend, plan.settings, space, epoch, self._ended, self._spawn)
         self._supply = Supply(backend, self._record, plan.lanes, self._fail, self._spawn)
@@ -91,7 +92,7 @@ class Coordinator:
         state = "stopping" if self.state == "closing" else self.state
         running = list(self.pool.running)
         return self._tally.snapshot(
-            self._plan.name, state, self._use(elapsed), elapsed, running, self._settings
+            self._plan.name, state, self._use(), elapsed, running, self._settings
         )
 
     # -- beginning and end -------------------------------------------------------------------
@@ -133,11 +134,11 @@ class Coordinator:
         if self.state == "running":
             self._check_limits()
         if self.state == "running":
-            limit = self._limit()
-            self._supply.refresh(self._settings.workers, self.pool.duration(), limit)
+            self._supply.refresh(self._settings.workers, self.pool.duration())
             self._fill()
-            self._prepare(limit)
+            self._prepare()
             self._check_end()
+        self._account()
         if self.state in ("draining", "stopping") and not self.pool.running:
             self._move_to("closing")
             self._spawn(self._close())
@@ -166,15 +167,14 @@ class Coordinator:
 
     async def _close(self) -> None:
         stop = self.stop or Stop("finished", "finished")
-        elapsed = self._elapsed()
         self.ledger.add(
             "stopped",
             reason=stop.text,
             outcome=stop.outcome,
             error=stop.error,
             time=timestamp(),
-            seconds=round(elapsed, 3),
-            use=round(self._use(elapsed), 4),
+            seconds=round(self._elapsed(), 3),
+            use=round(self._use(), 4),
         )
         await self.ledger.flush()
         await self.ledger.close()
@@ -228,10 +228,10 @@ class Coordinator:
         self.ledger.add("asked", number=item.number, config=item.config, memo=item.memo)
         return item.number
 
-    def _prepare(self, limit: float) -> None:
+    def _prepare(self) -> None:
         waiting = len(self._queue) + len(self._record.points)
         idle = max(0, self._settings.workers - len(self.pool.running) - waiting)
-        self._supply.prepare(self.pool.expected(), idle, self._room() - waiting, limit)
+        self._supply.prepare(self.pool, idle, self._room() - waiting, self._limit())
 
     def _ended(self, end: Ended) -> None:
         entry = self._record.entries[end.number]
@@ -272,8 +272,22 @@ class Coordinator:
             return 0.0
         return max(0.0, time.time() - float(session["time"]))
 
-    def _use(self, elapsed: float) -> float:
-        return min(1.0, self.pool.busy_seconds() / max(1e-9, elapsed * self._settings.workers))
+    def _use(self) -> float:
+        """Busy share of the workers since the first trial, while there was work for them.
+
+        A worker counts as wanted while it runs a trial or one could still be started for it: the
+        last trials of a budget, which leave workers without work, do not lower the figure.
+        """
+        self._account()
+        return min(1.0, self.pool.busy_seconds() / max(1e-9, self._wanted_seconds))
+
+    def _account(self) -> None:
+        now = time.monotonic()
+        self._wanted_seconds += self._wanted * (now - self._accounted)
+        self._accounted = now
+        running = len(self.pool.running)
+        startable = max(0, self._room()) if self.state == "running" else 0
+        self._wanted = min(self._settings.workers, running + startable) if self.pool.count else 0
 
     def _move_to(self, state: str) -> None:
         self.state = state

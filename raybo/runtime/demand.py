@@ -10,13 +10,18 @@ from collections.abc import Sequence
 FRESH_SHARE = 0.01
 
 CALL_SECONDS = 0.003  # what a call to a proposer costs beside its work
+INSTANT = 10 * CALL_SECONDS  # trials as short as this are bound by calls
 
 _LONGEST_CALL = 0.1  # seconds: a call should not keep what it has found for longer
 _MOST_SPARE = 16
 
 
 def buffer_size(
-    finishes: Sequence[float], idle: int, seconds_per_proposal: float, fresh: bool
+    finishes: Sequence[float],
+    idle: int,
+    seconds_per_proposal: float,
+    instant: bool = False,
+    fresh: bool = False,
 ) -> int:
     """Proposals to have ready, or in the making, now.
 
@@ -28,20 +33,24 @@ def buffer_size(
         Workers that wait for a trial.
     seconds_per_proposal
         Time that one proposal takes, all lanes working.
+    instant
+        Whether trials are known to take no longer than INSTANT.
     fresh
         Whether proposals are so cheap that each can wait for the result before it.
 
     Notes
     -----
     By time t proposals are wanted for all finishes up to t, and t / seconds_per_proposal can be
-    made by then; the largest gap over t has to be ready now. One more covers a surprise, and more
-    than one where proposals are so cheap that most of their time is that of the call.
+    made by then; the largest gap over t has to be ready now. One more covers a surprise; where
+    trials take hardly longer than calls, there are enough more to make a call worth while.
     """
     if fresh:
         return idle
     tau = seconds_per_proposal + CALL_SECONDS
     ahead = [i - max(t, 0.0) / tau for i, t in enumerate(sorted(finishes), start=idle + 1)]
-    spare = math.ceil(CALL_SECONDS / max(seconds_per_proposal, CALL_SECONDS / _MOST_SPARE))
+    spare = 1
+    if instant:
+        spare = math.ceil(CALL_SECONDS / max(seconds_per_proposal, CALL_SECONDS / _MOST_SPARE))
     return math.ceil(max([idle, *ahead])) + spare
 
 

@@ -16,8 +16,7 @@ setup        the task could not be started: runtime environment,    no: it would
 
 from __future__ import annotations
 
-import linecache
-import sys
+import sysconfig
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,10 @@ from ray import exceptions
 
 MAX_LOSSES = 10  # attempts lost through no fault of the trial, before it is given up
 
+_NOT_THE_USERS = (
+    str(Path(__file__).parent),
+    *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+)
 _COUNTED = ("transient", "crash", "memory")
 _REASON_CHARS = 300  # a reason is one line of a table
 _TRACEBACK_CHARS = 2000
@@ -135,13 +138,11 @@ def _last_line(error: BaseException) -> str:
 
 def _where(error: BaseException) -> str:
     """File and line of the innermost frame that is neither raybo's nor an installed package's."""
-    own = Path(__file__).parent
     frames = traceback.extract_tb(error.__traceback__)
-    users = [f for f in frames if Path(f.filename).parent != own]
-    mine = [f for f in users if "site-packages" not in f.filename and f.filename != sys.prefix]
-    best = (mine or users)[-1:]
-    linecache.clearcache()
-    return f"{Path(best[0].filename).name}:{best[0].lineno}" if best else ""
+    users = [frame for frame in frames if not frame.filename.startswith(_NOT_THE_USERS)]
+    if not users:
+        return ""
+    return f"{Path(users[-1].filename).name}:{users[-1].lineno}"
 
 
 def as_payload(failure: Failure) -> dict[str, Any]:

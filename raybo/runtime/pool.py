@@ -74,15 +74,15 @@ class Pool:
         self._epoch = epoch
         self._report = report
         self._spawn = spawn
-        self._count = 0
+        self.count = 0  # attempts so far
         self._busy = 0.0
         self._durations: deque[float] = deque(maxlen=_RECENT)
         self._dead: set[str] = set()
 
     def submit(self, number: int, config: Any) -> None:
         """Start an attempt at a trial."""
-        self._count += 1
-        attempt = Attempt(number, f"{self._epoch}.{number}.{self._count}", time.monotonic())
+        self.count += 1
+        attempt = Attempt(number, f"{self._epoch}.{number}.{self.count}", time.monotonic())
         self.running[number] = attempt
         try:
             resources = self._settings.resources
@@ -131,6 +131,11 @@ class Pool:
             self._backend.cancel(attempt.handle)
             del self.running[attempt.number]
         return [attempt.number for attempt in unsure]
+
+    @property
+    def measured(self) -> bool:
+        """Whether a trial has finished, so that `duration` is more than a guess."""
+        return bool(self._durations)
 
     def duration(self) -> float:
         """Seconds that a trial takes; while none has finished, those of the oldest so far."""

@@ -30,7 +30,7 @@ class Snapshot:
     elapsed: float  # of this call of optimize
     eta: float | None  # seconds left; None while unknown
     workers: int
-    use: float  # busy share of the workers since the start, in [0, 1]
+    use: float  # busy share of the workers while there was work for them, in [0, 1]
     rate: float  # trials finished per second, lately
     lanes: tuple[LaneStatus, ...]
     mode: str  # "min" or "max"

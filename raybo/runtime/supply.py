@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 from raybo.runtime.backend import Backend, ProposerFailed, ProposerLost
-from raybo.runtime.demand import buffer_size, call_size, is_fresh
+from raybo.runtime.demand import INSTANT, buffer_size, call_size, is_fresh
 from raybo.runtime.lanes import Lane, Ready
+from raybo.runtime.pool import Pool
 from raybo.study.record import Record
 
 _MAX_DEATHS = 5  # of a proposer, in a row: the method kills its process
@@ -60,17 +61,19 @@ class Supply:
         ready = [lane for lane in self.lanes if lane.ready]
         return min(ready, key=lambda lane: lane.ready[0].number).pop() if ready else None
 
-    def refresh(self, workers: int, duration: float, limit: float) -> None:
+    def refresh(self, workers: int, duration: float) -> None:
         """Throw away proposals that could know more, if a worker may wait for better ones."""
-        seconds = self._pace(limit)
+        seconds = self._pace()
         self._fresh = seconds is not None and is_fresh(seconds, workers, duration)
         for lane in self.lanes if self._fresh else ():
             if not lane.calling:
                 lane.drop_stale()
 
-    def prepare(self, finishes: Sequence[float], idle: int, room: int, limit: float) -> None:
+    def prepare(self, pool: Pool, idle: int, room: int, limit: float) -> None:
         """Ask the proposers for what will be wanted soon, at most `room` in all."""
-        want = min(buffer_size(finishes, idle, self._pace(limit) or 0.0, self._fresh), room)
+        instant = pool.measured and pool.duration() < INSTANT
+        size = buffer_size(pool.expected(), idle, self._pace() or 0.0, instant, self._fresh)
+        want = min(size, room)
         calls: dict[int, list[int]] = {}
         for _ in range(want - self.claimed):
             free = [
@@ -85,9 +88,9 @@ class Supply:
         for index, numbers in calls.items():
             self._spawn(self._call(self.lanes[index], numbers, self.lanes[index].begin_call()))
 
-    def _pace(self, limit: float) -> float | None:
+    def _pace(self) -> float | None:
         """Seconds per proposal, all lanes working; None while unknown."""
-        lanes = self.open_lanes(limit)
+        lanes = [lane for lane in self.lanes if not lane.exhausted]
         known = [lane.seconds for lane in lanes if lane.seconds is not None]
         return statistics.fmean(known) / len(lanes) if known else None
 

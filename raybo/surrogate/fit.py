@@ -22,8 +22,10 @@ NOISE_HYPER = Hyper(NOISE, (), 1e-6, 1.0, 1e-2, LogNormal(-4.0, 1.0))
 class Target:
     """Negative log posterior of the log-hyperparameters, as one flat vector."""
 
-    def __init__(self, kernel: Kernel, X: Tensor, y: Tensor, noise: Hyper) -> None:
-        self.kernel, self.X, self.y = kernel, X, y
+    def __init__(
+        self, kernel: Kernel, X: Tensor, y: Tensor, noise: Hyper, mean: float | None = None
+    ) -> None:
+        self.kernel, self.X, self.y, self.mean = kernel, X, y, mean
         self.hypers = (*kernel.hypers, noise)
         self.sizes = [math.prod(h.shape) for h in self.hypers]
         self.eye = torch.eye(len(X), dtype=X.dtype, device=X.device)
@@ -56,7 +58,7 @@ class Target:
         theta = self.theta(logs)
         K = self.kernel(self.X, self.X, theta) + theta[NOISE] * self.eye
         with torch.no_grad():
-            value, slope, _ = likelihood(K, self.y)
+            value, slope, _ = likelihood(K, self.y, self.mean)
         penalty = self.penalty(logs)
         # d(-log p)/dK is known in closed form, so autograd only runs through the kernel.
         (gradient,) = torch.autograd.grad((K * slope).sum() + penalty, logs)
@@ -71,24 +73,27 @@ class Target:
         )
 
 
-def likelihood(K: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Negative log marginal likelihood of y ~ N(m, K), its gradient in K, and the best mean m.
+def likelihood(
+    K: Tensor, y: Tensor, mean: float | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Negative log marginal likelihood of y ~ N(m, K), its gradient in K, and the mean m.
 
     Notes
     -----
     -log p = (r' K^-1 r + log det K + n log 2 pi) / 2 with r = y - m (Rasmussen & Williams 2006,
-    eq. 2.30), its gradient (K^-1 - alpha alpha') / 2 with alpha = K^-1 r (eq. 5.9). The mean is
-    the one of highest likelihood, 1'K^-1 y / 1'K^-1 1, so its own gradient vanishes.
+    eq. 2.30), its gradient (K^-1 - alpha alpha') / 2 with alpha = K^-1 r (eq. 5.9). The mean,
+    where none is given, is the one of highest likelihood, 1'K^-1 y / 1'K^-1 1, so its own gradient
+    vanishes.
     """
     chol = cholesky(K)
     inverse = torch.cholesky_inverse(chol)
     rows = inverse.sum(1)
-    mean = (rows @ y) / rows.sum()
-    residual = y - mean
+    m = (rows @ y) / rows.sum() if mean is None else y.new_tensor(mean)
+    residual = y - m
     alpha = inverse @ residual
     log_det = 2.0 * chol.diagonal().log().sum()
     value = 0.5 * (residual @ alpha + log_det + len(y) * math.log(2.0 * math.pi))
-    return value, 0.5 * (inverse - torch.outer(alpha, alpha)), mean
+    return value, 0.5 * (inverse - torch.outer(alpha, alpha)), m
 
 
 def negative_log_likelihood(K: Tensor, y: Tensor) -> float:
@@ -110,6 +115,7 @@ def fit(
     starts: Sequence[Theta],
     *,
     noise: Hyper = NOISE_HYPER,
+    mean: float | None = None,
     max_iterations: int = 50,
 ) -> dict[str, Tensor]:
     """Hyperparameters of highest posterior density found from any of the starts.
@@ -124,6 +130,8 @@ def fit(
         Hyperparameters to start from, noise included; the last fit makes a good one.
     noise
         Bounds, start and prior of the noise variance.
+    mean
+        Of the process; the one of highest likelihood if it is not given.
     max_iterations
         Bound on the iterations from each start.
 
@@ -132,7 +140,7 @@ def fit(
     dict
         The kernel's hyperparameters, with "noise" and "mean".
     """
-    target = Target(kernel, X, y, noise)
+    target = Target(kernel, X, y, noise, mean)
     best: tuple[float, NDArray[np.float64]] | None = None
     for start in starts:
         found = minimize(
@@ -150,4 +158,4 @@ def fit(
     with torch.no_grad():
         theta = target.theta(torch.as_tensor(best[1], device=X.device))
         K = kernel(X, X, theta) + theta[NOISE] * target.eye
-        return {**theta, MEAN: likelihood(K, y)[2]}
+        return {**theta, MEAN: likelihood(K, y, mean)[2]}

@@ -14,7 +14,7 @@ All of this depends on Tune's calls and their results alone, not on the time tha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from raybo.study.optimizer import trial_to_json
 from raybo.study.trial import State, Trial
@@ -39,10 +39,15 @@ class Ahead:
     """The next suggestion, given the trials in a book."""
 
     def __init__(self, search: Search, book: Book) -> None:
-        self._space = search.space
+        space = search.space
+        self._to_json = partial(trial_to_json, space=space)
         self._book = book
         self._order: Order | None = None
-        self._worker = Worker(search, lambda: [*map(self._json, book.trials.values())])
+        # Without a reference to self: the process ends when the searcher does, not at the next
+        # collection of cycles.
+        self._worker = Worker(
+            search, lambda: [trial_to_json(trial, space) for trial in book.trials.values()]
+        )
 
     @property
     def open_number(self) -> int | None:
@@ -51,7 +56,7 @@ class Ahead:
 
     def changed(self, trial: Trial | int) -> None:
         """Note a trial that is new or has changed, or the number of one that was forgotten."""
-        self._worker.changed({"number": trial} if isinstance(trial, int) else self._json(trial))
+        self._worker.changed({"number": trial} if isinstance(trial, int) else self._to_json(trial))
 
     def ask(self) -> tuple[int, Answer] | None:
         """Number and answer of the next suggestion; None: not ready, and trials are live."""
@@ -83,6 +88,3 @@ class Ahead:
         self._worker.begin(order.number, n_values)
         self._order = order
         return order
-
-    def _json(self, trial: Trial) -> dict[str, Any]:
-        return trial_to_json(trial, self._space)

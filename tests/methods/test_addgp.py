@@ -95,7 +95,9 @@ def test_a_partition_holds_every_column_once() -> None:
 
 
 def test_exploration_is_the_formula_of_the_authors_code() -> None:
-    assert exploration(((0, 1, 2), (3,)), 7) == pytest.approx(0.2 * 3 * math.log(14))
+    groups = ((0, 1, 2), (3,))
+    assert exploration(groups, 7, paper=True) == pytest.approx(0.2 * 3 * math.log(14))
+    assert exploration(groups, 7, paper=False) == pytest.approx(0.05 * 3 * math.log(14))
 
 
 @pytest.mark.parametrize("learner", ["candidates", "swaps"])
@@ -134,7 +136,7 @@ def test_climb_and_direct_find_the_maximum_of_every_group_of_a_fine_grid() -> No
     X, y = torch.tensor(data.X), torch.tensor(standardize(data.loss))
     kernel = Additive(groups, ard=False)
     gp = GP.of(kernel, fit(kernel, X, y, [first_theta(kernel)]), X, y)
-    search = GroupSearch.in_space(gp, groups, len(y), space)
+    search = GroupSearch.in_space(gp, groups, 2.0, space)
     grid = torch.linspace(0, 1, 2001, dtype=torch.float64)
     bounds = search.acquisition(grid.reshape(1, -1, 1).expand(3, -1, -1))
     best = grid[bounds.argmax(1)].numpy()
@@ -151,7 +153,7 @@ def test_discrete_columns_are_searched_on_their_own_grids() -> None:
     X, y = torch.tensor(data.X), torch.tensor(standardize(data.loss))
     kernel = Additive(groups, ard=False, unordered=(2,))
     gp = GP.of(kernel, fit(kernel, X, y, [first_theta(kernel)]), X, y)
-    search = GroupSearch.in_space(gp, groups, len(y), MIXED)
+    search = GroupSearch.in_space(gp, groups, 0.1, MIXED)
     x = search.climb(data.X[:3], np.random.default_rng(0))
     np.testing.assert_array_equal(MIXED.snap(x[None])[0], x)
     assert (x[1], x[2]) == pytest.approx((0.7, 0.5))  # the values 4 and "v"
@@ -201,9 +203,9 @@ def test_random_decompositions_differ_between_proposals() -> None:
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_an_additive_function_is_minimised(preset: str) -> None:
     optimizer = Optimizer(Box(6, 0, 1), "addgp", seed=0, preset=preset, group_size=2)
-    for _ in range(45):
+    for _ in range(30):
         trial = optimizer.ask()
         x = np.asarray(trial.config["x"])
         optimizer.tell(trial.number, float(np.sum((x - 0.3) ** 2)))
     assert optimizer.best is not None
-    assert optimizer.best.value < 0.03  # best of 45 random points: about 0.15
+    assert optimizer.best.value < 0.06  # best of 30 random points: about 0.2

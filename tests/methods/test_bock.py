@@ -7,9 +7,20 @@ import numpy as np
 import pytest
 import torch
 
+from raybo.benchmarks.problems import get_problem
 from raybo.errors import MethodError, SpaceError
 from raybo.methods.base import Data
-from raybo.methods.bock import Bock, mean_ei, moved_chains, next_states, remembered
+from raybo.methods.bock import (
+    POWERS,
+    Bock,
+    fitted,
+    likeliest_power,
+    mean_ei,
+    moved_chains,
+    next_states,
+    on_cylinder,
+    remembered,
+)
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
@@ -76,7 +87,7 @@ def test_the_centre_is_proposed_once_and_not_when_the_user_has_given_it() -> Non
 )
 def test_every_variant_improves_on_its_start(options: dict) -> None:
     opt = Optimizer(Box(4), "bock", seed=0, **options)
-    assert run(opt, 15) < 0.16 - 0.05  # the value at the centre is 4 * 0.2^2
+    assert run(opt, 20) < 0.16 - 0.05  # the value at the centre is 4 * 0.2^2
 
 
 def test_the_paper_s_preset_improves_on_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,6 +118,7 @@ def test_a_centre_that_is_no_point_of_the_grid_is_no_special_datum() -> None:
 
 def test_only_the_centre_told_gives_a_uniform_point() -> None:
     X = np.full((3, 2), 0.5)
+    X[1] += 1e-12  # near enough to have no direction
     proposal = Bock(Box(2)).propose(data_of(X, np.arange(3.0)), np.random.default_rng(1))
     assert not (proposal.x == 0.5).any()
 
@@ -124,8 +136,9 @@ def test_memo_holds_only_the_chains_that_moved_and_nothing_without_new_data() ->
     memos = [*memos, json.loads(json.dumps(later.memo))]
     last = bock.propose(data_of(X[:52], loss[:52], [*memos]), np.random.default_rng(3))
     assert sorted(last.memo["chains"]) == ["3", "4", "5"]  # those that rested longest
-    samples, steps, rows = remembered(data_of(X[:52], loss[:52], memos))
-    assert rows == 51
+    samples, steps, n, power = remembered(data_of(X[:52], loss[:52], memos))
+    assert n == 51
+    assert power in POWERS
     np.testing.assert_array_equal(samples[0], later.memo["chains"]["0"])
     np.testing.assert_array_equal(samples[9], first.memo["chains"]["9"])
     assert steps.tolist() == [51] * 3 + [50] * 7
@@ -155,13 +168,30 @@ def test_the_paper_s_chain_goes_on_from_its_last_state(monkeypatch: pytest.Monke
     np.testing.assert_array_equal(a, b)
 
 
+def test_losses_are_bent_where_that_makes_them_likelier() -> None:
+    X, _ = some(60, d=3)
+    kernel = Cylindrical(3)
+    smooth = np.sin(2 * X).sum(1) - 1.5 * X[:, 0]
+    plain, skewed = data_of(X, smooth), data_of(X, np.exp(4 * smooth))
+    start = fitted(on_cylinder(kernel, plain, 1.0)[0], np.empty(0))
+    assert likeliest_power(kernel, plain, start) == 1.0
+    assert likeliest_power(kernel, skewed, start) < 1.0
+
+
+def test_the_paper_s_losses_are_not_bent() -> None:
+    X, loss = some(8, d=2)
+    bock = Bock(Box(2), preset="paper", inference="map")
+    memo = bock.propose(data_of(X, np.exp(9 * loss)), np.random.default_rng(0)).memo
+    assert memo["power"] == 1.0
+
+
 @pytest.mark.slow
 def test_chains_agree_with_the_paper_s_single_chain_in_distribution() -> None:
     X, loss = some(15)
     y = torch.tensor((loss - loss.mean()) / loss.std())
     rows = CylinderData.of(Cylindrical(4), torch.tensor(X), y)
     rng = np.random.default_rng(0)
-    many = np.empty(0)
+    many = fitted(rows, np.empty(0))
     kept = []
     for _ in range(20):
         many, _ = moved_chains(rows, many, np.zeros(10, dtype=int), 15, rng)
@@ -236,3 +266,19 @@ def test_spaces_without_a_centre_are_refused_with_the_method_to_use() -> None:
         Bock(Space({"c": Choice({"a": {}, "b": {"x": Float(0, 1)}})}))
     with pytest.raises(SpaceError, match="use method 'rembo'"):
         Bock(Box(10**6))
+
+
+@pytest.mark.slow
+def test_is_ahead_of_random_search_on_repeated_hartmann6() -> None:
+    # 20 dimensions, 50 evaluations: measured 7 of 7 seeds; at least 5 are asked for.
+    problem = get_problem("repeated-hartmann6-20")
+
+    def best(method: str, seed: int, **options: str) -> float:
+        opt = Optimizer(problem.space, method, seed=seed, **options)
+        for _ in range(50):
+            trial = opt.ask()
+            opt.tell(trial.number, problem.objective(trial.config))
+        return opt.best.value
+
+    wins = [best("bock", s, inference="map") < best("random", s) - 0.5 for s in range(7)]
+    assert sum(wins) >= 5

@@ -87,7 +87,7 @@ class TestPoints:
 
     @pytest.mark.parametrize(("preset", "bound"), [("paper", 4**0.5), ("default", 1.0)])
     def test_the_small_box(self, preset: str, bound: float) -> None:
-        optimizer = run(Box(50), bowl, 30, d=4, k=2, preset=preset)
+        optimizer = run(Box(50), bowl, 24, d=4, k=2, preset=preset, n_init=11)
         Z = np.array([t.memo["z"] for t in optimizer.trials])
         assert np.abs(Z).max() <= bound
         assert np.abs(Z).max() > 0.9 * bound
@@ -214,7 +214,7 @@ class TestPaper:
         X, y = rng.random((25, 2)), rng.standard_normal(25)
         state = rembo_paper.State(ell=0.8, U=50.0, C=5, fitted=20, step=24)
         after = rembo_paper.update(state, X, y)
-        assert after.U == pytest.approx(0.9 * 0.8)
+        assert pytest.approx(0.9 * 0.8) == after.U
         assert after.ell <= after.U
         assert (after.C, after.fitted) == (0, 25)
 
@@ -236,7 +236,9 @@ class TestPaper:
         assert found > max(grid) - 1.0
 
     def test_the_state_noted_last_counts_whatever_the_order(self) -> None:
-        items = [{"ell": 1.0, "U": 2.0, "C": c, "fitted": 3, "step": s} for c, s in ((1, 4), (2, 9))]
+        items = [
+            {"ell": 1.0, "U": 2.0, "C": c, "fitted": 3, "step": s} for c, s in ((1, 4), (2, 9))
+        ]
         data = data_of(Embedding(Box(5), 2, 0, 1.0), 2, pending=1)
         memos = tuple({**m, "algorithm3": i} for m, i in zip(data.memos, items[::-1], strict=True))
         assert rembo_paper.last_state(replace(data, memos=memos)).C == 2
@@ -266,7 +268,7 @@ class TestOptions:
 
     @pytest.mark.parametrize("bounds", [(0.0, float("inf")), (float("nan"), 1.0)])
     def test_bounds_that_are_not_finite_are_refused(self, bounds: tuple[float, float]) -> None:
-        with pytest.raises(RayboError, match="must be a number within|finite"):
+        with pytest.raises(RayboError, match="must be a number within"):
             Rembo(Box(10, *bounds))
 
     def test_a_space_smaller_than_the_default_embedding_gets_a_smaller_one(self) -> None:

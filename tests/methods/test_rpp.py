@@ -149,10 +149,10 @@ def test_integers_are_proposed_at_values_of_theirs() -> None:
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_a_projected_additive_function_is_minimised(preset: str) -> None:
     optimizer = Optimizer(Box(4, 0, 1), "rpp", seed=0, preset=preset, group_size=1)
-    for _ in range(40):
+    for _ in range(30):
         trial = optimizer.ask()
         x = np.asarray(trial.config["x"])
         z = np.array([x[0] + x[1], x[0] - x[1], x[2] + 0.5 * x[3], x[3] - 0.5 * x[2]])
         optimizer.tell(trial.number, float(np.sum((z - [0.8, 0.1, 0.7, 0.2]) ** 2)))
     assert optimizer.best is not None
-    assert optimizer.best.value < (0.02 if preset == "default" else 0.1)  # of random points: 0.2
+    assert optimizer.best.value < (0.05 if preset == "default" else 0.1)  # of random points: 0.2

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from raybo.methods.random_search import RandomSearch
 from raybo.runtime import coordinator as coordinator_module
 from raybo.runtime.backend import ProposerFailed, ProposerLost
@@ -332,9 +333,11 @@ def test_a_killed_session_loses_nothing_and_doubles_nothing(tmp_path: Path) -> N
             raise Killed
 
     for _ in range(2):
-        first: list[float] = []  # the first trial is always running when the session is killed
+        backend = FakeBackend(lambda x: x)
+        evaluations = iter([None])  # the first trial is still running when the session is killed
+        backend.evaluate = lambda x, values=evaluations: next(values, x)
         with pytest.raises(Killed):
-            run(tmp_path, FakeBackend(lambda x: x if first else first.append(x)), kill)
+            run(tmp_path, backend, kill)
     before = recorded(tmp_path)
     assert len(before.order) >= 4
     run(tmp_path, FakeBackend(lambda x: x))

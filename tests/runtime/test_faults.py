@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import raybo
 import ray
+
+import raybo
 from raybo import Categorical, Float
 from raybo.errors import StudyFailed
 from raybo.runtime.driver import NAMESPACE
@@ -64,23 +65,22 @@ def make_objective() -> Any:
             "missing": {"acc": 1.0, "other": 2.0},
             "fine": {"loss": 1.0},
         }
+        errors: dict[str, BaseException] = {
+            "raise": ValueError("too large"),
+            "network": ConnectionResetError("peer"),
+            "unpicklable": Odd(),
+            "leave": SystemExit(3),
+        }
+        acts: dict[str, Any] = {
+            "exit": lambda: os._exit(1),
+            "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+            "segv": lambda: os.kill(os.getpid(), signal.SIGSEGV),
+            "hang": lambda: time.sleep(600),
+        }
         fault = config["fault"]
-        match fault:
-            case "raise":
-                raise ValueError("too large")
-            case "network":
-                raise ConnectionResetError("peer")
-            case "unpicklable":
-                raise Odd
-            case "leave":
-                raise SystemExit(3)
-            case "exit":
-                os._exit(1)
-            case "kill" | "segv":
-                os.kill(os.getpid(), signal.SIGKILL if fault == "kill" else signal.SIGSEGV)
-            case "hang":
-                time.sleep(600)
-        return results[fault]
+        if fault in errors:
+            raise errors[fault]
+        return acts[fault]() if fault in acts else results[fault]
 
     return go_wrong
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import raybo
 import ray
+
+import raybo
 from raybo import Categorical, Choice, Float, Int, Space
 from raybo.errors import JournalError, MethodError, SpaceError, StudyError, StudyFailed
 from raybo.runtime.result import list_studies, load_record, load_result
@@ -45,7 +46,13 @@ def test_a_study_is_run_kept_and_read_back(tmp_path: Path) -> None:
 
     seen: list[Trial] = []
     result = run(
-        tmp_path, objective, space, mode="max", metric="acc", name="My Study", callbacks=[seen.append]
+        tmp_path,
+        objective,
+        space,
+        mode="max",
+        metric="acc",
+        name="My Study",
+        callbacks=[seen.append],
     )
     assert len(result.trials) == 6
     assert [t.number for t in result.trials] == list(range(6))
@@ -139,7 +146,11 @@ def test_workers_are_what_the_free_resources_allow(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"resources": {"num_gpus": 1}}, StudyError, "no node has GPU=1, CPU=1 .* a node with CPU=4"),
+        (
+            {"resources": {"num_gpus": 1}},
+            StudyError,
+            "no node has GPU=1, CPU=1 .* a node with CPU=4",
+        ),
         ({"resources": {"num_cpus": 64}}, StudyError, "no node has CPU=64"),
         ({"resources": {"resources": {"tpu": 2}}}, StudyError, "no node has CPU=1, tpu=2"),
         ({"max_trials": None}, StudyError, "would never end"),

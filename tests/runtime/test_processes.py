@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import raybo
 import ray
+
+import raybo
 from raybo import Float
 from raybo.errors import JournalError
 from raybo.runtime.result import load_record, load_result
@@ -160,7 +161,8 @@ NODES = """
     from raybo.study.trial import State
 
     storage, how = sys.argv[1:]
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    head = {"num_cpus": 0, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
     ray.init(cluster.address, logging_level="ERROR", log_to_driver=False)
     nodes = [cluster.add_node(num_cpus=2) for _ in range(2)]
 
@@ -198,7 +200,7 @@ NODES = """
 def test_trials_of_a_dead_node_are_evaluated_elsewhere(tmp_path: Path, how: str) -> None:
     script = tmp_path / "nodes.py"
     script.write_text(textwrap.dedent(NODES))
-    own = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # short: it holds sockets  # noqa: S108
+    own = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # short: it holds sockets
     environment = {
         **os.environ,
         "RAY_TMPDIR": own,  # the note of the machine's current cluster is left alone

@@ -10,9 +10,16 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from raybo.errors import JournalError
 from raybo.study.journal import JOURNAL_FILE, SNAPSHOT_FILE, Journal, encode_line, read_journal
 from raybo.study.lock import read_holder
+
+
+@pytest.fixture
+def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of journals are opened, and none has to survive a power cut."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 def fill(folder: Path, n: int = 30) -> list[dict[str, object]]:
@@ -47,6 +54,7 @@ def test_each_writer_has_a_larger_epoch(tmp_path: Path) -> None:
     assert read_journal(tmp_path).epoch == 3
 
 
+@pytest.mark.usefixtures("no_sync")
 def test_every_cut_of_the_last_records_loses_only_the_torn_one(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -95,13 +103,14 @@ def test_a_tail_of_zeros_is_a_torn_write(tmp_path: Path) -> None:
     journal.close()
 
 
+@pytest.mark.usefixtures("no_sync")
 def test_a_thousand_bit_flips_are_all_noticed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     events = fill(tmp_path)
     path = tmp_path / JOURNAL_FILE
     data = path.read_bytes()
-    rng = random.Random(0)  # noqa: S311
+    rng = random.Random(0)
     places = [rng.randrange(8 * len(data)) for _ in range(1000)]
     places += [8 * (len(data) - 1) + bit for bit in range(8)]  # the last newline
     for place in places:
@@ -279,7 +288,10 @@ except JournalError as error:
 
 def test_a_full_disk_loses_nothing_acknowledged(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", _FULL_DISK, str(tmp_path)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", _FULL_DISK, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     found = read_journal(tmp_path)
     assert len(found.events) == int(done.stdout) > 10

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from raybo.errors import JournalError, StudyError
 from raybo.study import storage
 from raybo.study.journal import JOURNAL_FILE, Journal

@@ -200,7 +200,7 @@ class Broken:
     space = SPACE
     lanes = 1
 
-    def propose(self, data: Data, rng: np.random.Generator) -> Proposal:  # noqa: ARG002
+    def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
         raise ZeroDivisionError(f"trial {data.number}")
 
 

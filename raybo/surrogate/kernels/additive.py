@@ -7,6 +7,7 @@ several times faster, and they may share hyperparameters.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -39,8 +40,6 @@ class Additive:
         "matern52" or "se".
     ard : bool
         A length-scale per column, or one for all.
-    own : bool
-        A variance per group, or one for all.
     unordered : tuple of int
         Columns of categories: two values are at distance 1 or equal.
     """
@@ -48,7 +47,6 @@ class Additive:
     groups: Groups
     shape: str = "se"
     ard: bool = True
-    own: bool = False
     unordered: tuple[int, ...] = ()
 
     @property
@@ -64,28 +62,17 @@ class Additive:
         """
         share = 1.0 / len(self.groups)
         (length,) = Stationary(max(map(len, self.groups)), self.shape, ard=False).hypers
-        length = Hyper(
-            length.name,
-            (self.dim,) if self.ard else (),
-            length.lower,
-            length.upper,
-            length.start,
-            length.prior,
-        )
-        shape = (len(self.groups),) if self.own else ()
-        prior = LogNormal(1.0 + torch.tensor(share).log().item(), 1.0)  # its mode is the share
-        return length, Hyper("variance", shape, *VARIANCE_BOUNDS, share, prior)
+        length = replace(length, shape=(self.dim,) if self.ard else ())
+        prior = LogNormal(1.0 + math.log(share), 1.0)  # its mode is the share
+        return length, Hyper("variance", (), *VARIANCE_BOUNDS, share, prior)
 
     def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
         """Covariances (n, m)."""
-        parts = self.correlations(self.split(X), self.split(Z), theta)
-        if not self.own:
-            return theta["variance"] * parts.sum(0)
-        return torch.einsum("g,gnm->nm", theta["variance"], parts)
+        return theta["variance"] * self.correlations(self.split(X), self.split(Z), theta).sum(0)
 
     def diag(self, X: Tensor, theta: Theta) -> Tensor:
         """Variances (n,)."""
-        return theta["variance"].expand(len(self.groups)).sum() * X.new_ones(len(X))
+        return theta["variance"] * len(self.groups) * X.new_ones(len(X))
 
     def split(self, X: Tensor) -> Tensor:
         """Columns (g, n, c) of each group of X (n, d), padded to c columns."""
@@ -111,14 +98,10 @@ class Additive:
     def _layout(self) -> tuple[Tensor, Tensor, Tensor]:
         """Column of each place (g, c), and whether an ordered or an unordered one is there."""
         width = max(map(len, self.groups))
-        index = torch.zeros(len(self.groups), width, dtype=torch.long)
-        ordered = torch.zeros(len(self.groups), width, dtype=torch.bool)
-        unordered = ordered.clone()
-        for g, group in enumerate(self.groups):
-            for c, column in enumerate(group):
-                index[g, c] = column
-                (unordered if column in self.unordered else ordered)[g, c] = True
-        return index, ordered, unordered
+        index = torch.tensor([[*group, *[0] * (width - len(group))] for group in self.groups])
+        used = torch.tensor([[c < len(group) for c in range(width)] for group in self.groups])
+        unordered = used & torch.isin(index, torch.tensor(self.unordered, dtype=torch.long))
+        return index, used & ~unordered, unordered
 
 
 def squared_distances(A: Tensor, B: Tensor, scale: Tensor, weight: Tensor | None) -> Tensor:
@@ -150,7 +133,7 @@ class GroupPosteriors:
     """
 
     shape: str
-    variance: Tensor  # (g, 1): of each group
+    variance: Tensor  # (): of each group
     scale: Tensor  # (g, c): as Additive.scales
     weight: Tensor | None  # (g, c)
     X: Tensor  # (g, n, c)
@@ -165,7 +148,7 @@ class GroupPosteriors:
             raise SurrogateError(f"the posterior of groups needs an Additive kernel, not {kernel}")
         return cls(
             kernel.shape,
-            gp.theta["variance"].expand(len(kernel.groups))[:, None],
+            gp.theta["variance"],
             *kernel.scales(gp.theta),
             kernel.split(gp.X),
             gp.alpha,
@@ -176,9 +159,7 @@ class GroupPosteriors:
         """The posterior of one group."""
         g = slice(group, group + 1)
         weight = None if self.weight is None else self.weight[g]
-        return replace(
-            self, variance=self.variance[g], scale=self.scale[g], weight=weight, X=self.X[g]
-        )
+        return replace(self, scale=self.scale[g], weight=weight, X=self.X[g])
 
     def __call__(self, Z: Tensor) -> Posterior:
         """Mean (g, s) and variance (g, s) at s points of each group, Z (g, s, c)."""
@@ -189,13 +170,13 @@ class GroupPosteriors:
             else:
                 K = squared_exponential(sq)
                 slope = -0.5 * K
-            K = K * self.variance[:, :, None]
+            K = K * self.variance
             mean = K @ self.alpha  # eq. 3
             solved = K @ self.inverse
             variance = (self.variance - (K * solved).sum(2)).clamp_min(1e-18)
             if not Z.requires_grad:
                 return Posterior(mean, variance)
-            slope = slope * self.variance[:, :, None]
+            slope = slope * self.variance
             rise = self._gradient(Z, slope * self.alpha)
             fall = self._gradient(Z, slope * solved)
         # Derivatives in closed form: autograd through these small tensors takes twice the time.

@@ -74,8 +74,8 @@ class Cylindrical:
         # Concave, alpha <= 1 <= beta, as in the authors' code; the supplement has it reversed.
         return (
             *hypers,
-            Hyper("alpha", (), 0.5, 1.0, 0.9, slab),
-            Hyper("beta", (), 1.0, 2.0, 1.1, slab),
+            Hyper("alpha", (), 0.5, 1.0, 0.99, slab),
+            Hyper("beta", (), 1.0, 2.0, 1.01, slab),
         )
 
     def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:

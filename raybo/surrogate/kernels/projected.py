@@ -35,7 +35,7 @@ class Clipped:
 
     def __call__(self, Z: Tensor) -> Tensor:
         """Features (n, m) of Z (n, d)."""
-        return image(Z, self.rows) / len(self.rows) ** 0.5
+        return image(Z, self.rows) / math.sqrt(len(self.rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +53,9 @@ class Warped:
     rows: Tensor  # (m, d): of A, m >= d
 
     @cached_property
-    def _factors(self) -> tuple[Tensor, Tensor]:
-        Q, R = torch.linalg.qr(self.rows)
-        return Q, R.T
+    def _basis(self) -> Tensor:
+        Q: Tensor = torch.linalg.qr(self.rows)[0]
+        return Q
 
     def __call__(self, Z: Tensor) -> Tensor:
         """Features (n, d) of Z (n, d), divided by the root of the number of rows."""
@@ -63,9 +63,9 @@ class Warped:
 
     def warp(self, outside: Tensor, x: Tensor) -> Tensor:
         """Features (n, d) of images x (n, m) of the points A z = `outside`."""
-        Q, _ = self._factors
+        Q = self._basis
         back = x @ Q  # p(x) in orthonormal coordinates of the span
-        size = (x @ Q @ Q.T).abs().amax(1, keepdim=True).clamp_min(1e-12)
+        size = (back @ Q.T).abs().amax(1, keepdim=True).clamp_min(1e-12)
         length = back.norm(dim=1, keepdim=True).clamp_min(1e-12)
         along = back / length
         pivot = length / size  # |v|
@@ -73,7 +73,8 @@ class Warped:
         gap = x.square().sum(1, keepdim=True) - 2.0 * length * pivot + pivot.square()
         pushed = along * (pivot + gap.clamp_min(1e-18).sqrt())
         inside = (outside.abs() <= 1.0).all(1, keepdim=True)
-        return torch.where(inside, outside @ Q, pushed) / len(self.rows) ** 0.5
+        psi = torch.where(inside, outside @ Q, pushed)
+        return psi / math.sqrt(len(self.rows))
 
 
 def image(Z: Tensor, rows: Tensor) -> Tensor:
@@ -97,7 +98,14 @@ class LearntRows:
     def hypers(self) -> tuple[Hyper, ...]:
         """Length-scales, and the exponentials of the entries of B."""
         # LogNormal(1, 1) as a density over exp(b) is the standard normal density over b.
-        rows = Hyper("rows", (self.n_rows, self.dim), math.exp(-4.0), math.exp(4.0), 1.0, LogNormal(1.0, 1.0))
+        rows = Hyper(
+            "rows",
+            (self.n_rows, self.dim),
+            math.exp(-4.0),
+            math.exp(4.0),
+            1.0,
+            LogNormal(1.0, 1.0),
+        )
         return (*Matern52(self.n_rows).hypers, rows)
 
     def _features(self, Z: Tensor, theta: Theta) -> Tensor:

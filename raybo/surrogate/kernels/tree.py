@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from raybo.space.any_space import AnySpace
 from raybo.space.tree import Vertex
-from raybo.surrogate.kernels.base import Hyper, LogNormal, Theta
+from raybo.surrogate.kernels.base import Hyper, LogNormal, Prior, Theta
 from raybo.surrogate.kernels.hamming import Hamming
 from raybo.surrogate.kernels.stationary import (
     VARIANCE_BOUNDS,
@@ -27,6 +27,7 @@ from raybo.surrogate.kernels.stationary import (
 )
 
 UNORDERED = ("categorical", "choice")
+SPREAD = 0.5  # how far the logarithms of hyperparameters of vertices are thought to lie apart
 _CENTRE = 0.5  # subtracted from positions, so that squared distances lose few digits
 
 
@@ -101,6 +102,25 @@ class AtVertex:
 
 
 @dataclass(frozen=True)
+class Alike:
+    """Prior of a hyperparameter of n vertices: as `own` says, and none far from the others.
+
+    Few observations pass through most vertices. What the others learn of the scale of their
+    functions is then the best guess, and without it a branch that was tried once or twice is
+    thought to be flat and never tried again.
+    """
+
+    own: Prior | None
+    n: int
+
+    def log_density(self, log_value: Tensor) -> Tensor:
+        """Log densities, to be summed: N(0, SPREAD^2) of the logarithms about their mean."""
+        level = log_value.reshape(self.n, -1).mean(1)
+        apart = 0.5 * ((level - level.mean()) / SPREAD).square().sum() / log_value.numel()
+        return (self.own.log_density(log_value) if self.own else log_value * 0.0) - apart
+
+
+@dataclass(frozen=True)
 class TreeKernel:
     """Sum of the kernels of all vertices, in breadth-first order; make one with `tree_kernel`.
 
@@ -119,7 +139,7 @@ class TreeKernel:
             for h in term.hypers:
                 stacks.setdefault(_stack(term, h.name), []).append(h)
         return tuple(
-            Hyper(name, (len(s), *s[0].shape), s[0].lower, s[0].upper, s[0].start, s[0].prior)
+            replace(s[0], name=name, shape=(len(s), *s[0].shape), prior=Alike(s[0].prior, len(s)))
             for name, s in stacks.items()
         )
 

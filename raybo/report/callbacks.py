@@ -1,0 +1,101 @@
+"""Callbacks that hand every finished trial to a tracker: `optimize(callbacks=[TensorBoard()])`.
+
+They run in the driver. One that raises is logged and left out from then on; the study goes on.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from raybo.errors import RayboError
+from raybo.study.objective import Objective
+from raybo.study.trial import State, Trial
+
+
+class TensorBoard:
+    """Value and best value of each trial as scalars, its config as text, for TensorBoard.
+
+    Parameters
+    ----------
+    folder
+        Where the event files go: `tensorboard --logdir FOLDER`.
+    mode
+        "min" or "max", as the study's.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str] = "tensorboard", mode: str = "min") -> None:
+        module = importlib.import_module("tensorboardX")  # comes with ray[tune]
+        self._writer = module.SummaryWriter(str(folder))
+        self._objective = Objective(mode)
+        self._best: float | None = None
+
+    def on_trial(self, trial: Trial) -> None:
+        """Write what became of a trial."""
+        if trial.value is None:
+            self._writer.add_text("failed", f"trial {trial.number}: {trial.reason}", trial.number)
+        else:
+            if self._best is None or self._objective.better(trial.value, self._best):
+                self._best = trial.value
+            self._writer.add_scalar("value", trial.value, trial.number)
+            self._writer.add_scalar("best", self._best, trial.number)
+            for key, number in numbers(trial.extra):
+                self._writer.add_scalar(f"extra/{key}", number, trial.number)
+        self._writer.add_text("config", repr(dict(trial.config)), trial.number)
+        self._writer.flush()
+
+
+class MLflow:
+    """Each trial as a run of MLflow, below one parent run of the study; needs the package mlflow.
+
+    Parameters
+    ----------
+    experiment
+        Name of the experiment.
+    tracking_uri
+        Where MLflow keeps its runs; its own default unless given.
+    """
+
+    def __init__(self, experiment: str = "raybo", tracking_uri: str | None = None) -> None:
+        try:
+            self._mlflow = importlib.import_module("mlflow")
+        except ImportError:
+            raise RayboError("the MLflow callback needs mlflow: pip install mlflow") from None
+        client = self._mlflow.tracking.MlflowClient(tracking_uri)
+        found = client.get_experiment_by_name(experiment)
+        where = found.experiment_id if found else client.create_experiment(experiment)
+        self._client, self._experiment = client, where
+        self._parent = client.create_run(where, run_name="study").info.run_id
+
+    def on_trial(self, trial: Trial) -> None:
+        """Record what became of a trial."""
+        tags = {"mlflow.parentRunId": self._parent}
+        run = self._client.create_run(
+            self._experiment, run_name=f"trial {trial.number}", tags=tags
+        ).info.run_id
+        for key, value in flat(trial.config):
+            self._client.log_param(run, key, str(value)[:500])
+        if trial.value is not None:
+            self._client.log_metric(run, "value", trial.value)
+            self._client.log_metric(self._parent, "value", trial.value, step=trial.number)
+        for key, number in numbers(trial.extra):
+            self._client.log_metric(run, key, number)
+        self._client.set_terminated(run, "FINISHED" if trial.state is State.DONE else "FAILED")
+
+
+def flat(config: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Paths and values of a nested config."""
+    for key, value in config.items():
+        if isinstance(value, Mapping) and value:
+            yield from flat(value, f"{path}{key}/")
+        else:
+            yield f"{path}{key}", value
+
+
+def numbers(extra: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Entries of a result that are numbers."""
+    for key, value in extra.items():
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            yield key, float(value)

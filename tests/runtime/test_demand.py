@@ -1,0 +1,51 @@
+"""How many proposals to have ready."""
+
+from __future__ import annotations
+
+import pytest
+
+from raybo.runtime.demand import CALL_SECONDS, buffer_size, call_size, is_fresh
+
+
+def naive(finishes: list[float], idle: int, tau: float) -> int:
+    """Smallest buffer with which no finish waits, found by simulation, and one more."""
+    for ready in range(len(finishes) + idle + 1):
+        made = ready + 0.0
+        enough = all(
+            made + t / tau >= i for i, t in enumerate([0.0] * idle + sorted(finishes), start=1)
+        )
+        if enough:
+            return ready + 1
+    return len(finishes) + idle + 1
+
+
+@pytest.mark.parametrize("idle", [0, 1, 3])
+@pytest.mark.parametrize(
+    "finishes",
+    [[], [0.0], [5.0], [0.0] * 8, [0.1, 0.1, 0.1], [1.0, 2.0, 3.0], [0.0, 0.4, 0.5, 0.9, 9.0]],
+)
+def test_no_worker_waits_for_a_proposal(finishes: list[float], idle: int) -> None:
+    for seconds in (0.05, 0.3, 2.0):
+        made = buffer_size(finishes, idle, seconds)
+        assert made == naive(finishes, idle, seconds + CALL_SECONDS)
+
+
+def test_finishes_that_are_overdue_count_as_due_now() -> None:
+    assert buffer_size([-9.0, -1.0], 0, 0.5) == buffer_size([0.0, 0.0], 0, 0.5) == 3
+
+
+def test_nothing_is_made_ahead_where_a_fresh_proposal_costs_nothing() -> None:
+    assert buffer_size([0.1, 0.2], 1, 0.01, fresh=True) == 1
+    assert is_fresh(0.05, 1, 60.0)
+    assert not is_fresh(0.05, 1, 1.0)
+    assert not is_fresh(0.05, 64, 60.0)
+
+
+def test_cheap_proposals_for_instant_trials_are_asked_for_by_the_dozen() -> None:
+    assert buffer_size([5.0], 0, 1e-5, instant=True) == 16
+    assert buffer_size([5.0], 0, 0.001, instant=True) == 3
+    assert buffer_size([5.0], 0, 1e-5) == 1
+    assert call_size(1e-5) > 1000
+    assert call_size(0.02) == 5
+    assert call_size(3.0) == 1
+    assert call_size(None) == 4

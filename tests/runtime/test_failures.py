@@ -1,0 +1,150 @@
+"""Reasons of failures, and extra entries of results."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from ray import exceptions
+
+from raybo.runtime.evaluate import Work, evaluate
+from raybo.runtime.extras import plain_extra
+from raybo.runtime.failures import (
+    MAX_LOSSES,
+    Failure,
+    failure_of_exception,
+    failure_of_node,
+    failure_of_ray,
+    failure_of_result,
+    failure_of_timeout,
+)
+from raybo.space.parameters import Float
+from raybo.space.space import Space
+from raybo.study.objective import Objective
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "reason"),
+    [
+        (exceptions.OutOfMemoryError("x"), "memory", "out of memory: Ray's monitor killed"),
+        (exceptions.WorkerCrashedError(), "crash", "worker process died"),
+        (exceptions.NodeDiedError("gone"), "lost", "the node died"),
+        (exceptions.RuntimeEnvSetupError("no pip"), "setup", "runtime environment failed"),
+        (exceptions.TaskUnschedulableError("never"), "setup", "resources cannot be had"),
+        (exceptions.TaskCancelledError(), "lost", "TaskCancelledError"),
+        (exceptions.ObjectLostError("a" * 56, None, ""), "lost", "ObjectLostError"),
+        (exceptions.RaySystemError("broken"), "lost", "RaySystemError: "),
+    ],
+)
+def test_each_of_rays_errors_has_its_cause(error: Exception, cause: str, reason: str) -> None:
+    failure = failure_of_ray(error)
+    assert failure.cause == cause
+    assert reason in failure.reason
+    assert len(failure.reason) <= 300
+
+
+def test_an_error_in_the_worker_itself_is_told_from_rays_own() -> None:
+    problem = ModuleNotFoundError("No module named 'mine'")
+    error = exceptions.RayTaskError("f", "Traceback", problem).as_instanceof_cause()
+    failure = failure_of_ray(error)
+    assert failure.cause == "exception"
+    assert "ModuleNotFoundError: No module named 'mine'; give the workers" in failure.reason
+
+
+@pytest.mark.parametrize(
+    ("failure", "errors", "losses", "again"),
+    [
+        (Failure("crash", "", ""), 0, 9, True),
+        (Failure("crash", "", ""), 1, 0, False),
+        (Failure("memory", "", ""), 0, 0, True),
+        (Failure("transient", "", ""), 0, 0, True),
+        (Failure("exception", "", ""), 0, 0, False),
+        (failure_of_result("nan"), 0, 0, False),
+        (failure_of_timeout(5), 0, 0, False),
+        (failure_of_node("abc"), 5, MAX_LOSSES - 1, True),
+        (failure_of_node("abc"), 0, MAX_LOSSES, False),
+    ],
+)
+def test_what_is_tried_again(failure: Failure, errors: int, losses: int, again: bool) -> None:
+    assert failure.allows_retry(errors, losses, retries=1) == again
+
+
+def run(function: Any) -> dict[str, Any]:
+    space = Space({"x": Float(0, 1)})
+    return evaluate(Work(function, space, Objective("min", "loss")), {"x": 0.5})
+
+
+def test_an_outcome_has_value_extra_and_times() -> None:
+    outcome = run(lambda config: {"loss": config["x"], "steps": 3})
+    assert (outcome["value"], outcome["extra"]) == (0.5, {"steps": 3})
+    assert outcome["started"] > 1e9
+    assert 0 <= outcome["seconds"] < 60
+
+
+def test_the_reason_of_an_exception_names_the_users_line() -> None:
+    def objective(_: Any) -> float:
+        json.loads("{")  # raises in the library, called from here
+        return 0.0
+
+    failure = Failure(**run(objective)["failure"])
+    assert failure.cause == "exception"
+    assert failure.reason.startswith("JSONDecodeError: Expecting property name")
+    assert failure.reason.endswith(f"(test_failures.py:{objective.__code__.co_firstlineno + 1})")
+    assert "json.loads" in failure.traceback
+
+
+def test_transient_errors_are_told_by_their_class() -> None:
+    class CudaOutOfMemoryError(RuntimeError):
+        pass
+
+    for error in (OSError("disk"), ConnectionError(), MemoryError(), CudaOutOfMemoryError()):
+        assert failure_of_exception(error).cause == "transient"
+    assert failure_of_exception(RuntimeError()).reason == "RuntimeError"
+
+
+def test_long_texts_are_cut() -> None:
+    failure = failure_of_exception(ValueError("x\n" * 10_000))
+    assert len(failure.reason) <= 400
+    assert "\n" not in failure.reason
+
+
+def test_extra_entries_become_json() -> None:
+    class Rude:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    extra = {
+        "list": (1, 2.5, None, True),
+        "nan": float("nan"),
+        "scalar": np.float32(0.5),
+        "array": np.arange(3),
+        "matrix": np.eye(2),
+        "set": {1},
+        "bytes": b"ab",
+        "nested": {"a": {1: [np.int64(2)]}},
+        "complex": 1j,
+        "huge": 10**400,
+        "rude": Rude(),
+        3: "key",
+    }
+    plain = plain_extra(extra)  # type: ignore[arg-type]
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+    assert plain["list"] == [1, 2.5, None, True]
+    assert (plain["nan"], plain["scalar"], plain["array"]) == ("nan", 0.5, [0, 1, 2])
+    assert plain["matrix"] == [[1.0, 0.0], [0.0, 1.0]]
+    assert plain["nested"] == {"a": {"1": [2]}}
+    assert plain["bytes"] == "b'ab'"
+    assert plain["rude"] == "<Rude: repr failed with RuntimeError>"
+    assert plain["3"] == "key"
+
+
+def test_extra_entries_that_are_too_large_are_left_out() -> None:
+    plain = plain_extra({"small": 1, "large": "x" * 100_000, "weights": np.zeros(10**6)})
+    assert plain["small"] == 1
+    assert plain["large"] == "<left out: 100002 bytes>"
+    assert plain["weights"].startswith("array(")
+    deep: list[Any] = []
+    deep.append(deep)
+    assert json.dumps(plain_extra({"deep": deep}))
