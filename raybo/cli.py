@@ -131,11 +131,11 @@ def limit_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @main.command()
-@click.option("--trials", type=click.IntRange(min=1), default=60, show_default=True)
+@click.option("--trials", type=click.IntRange(min=1), default=120, show_default=True)
 @click.option("--workers", type=click.IntRange(min=1), default=4, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option(
-    "--dim", type=click.IntRange(min=3), default=25, show_default=True, help="Dimensions."
+    "--dim", type=click.IntRange(min=3), default=10**9, show_default=True, help="Dimensions."
 )
 @storage_option
 @quiet_option
@@ -143,14 +143,15 @@ def demo(trials: int, workers: int, seed: int, dim: int, storage: str, quiet: bo
     """Watch raybo find the minimum of a function on this machine."""
     import secrets
 
-    from raybo.demo import OPTIMUM, objective
+    from raybo.demo import OPTIMUM, OPTIONS, objective
     from raybo.space.box import Box
 
     click.echo(f"Branin, its 2 coordinates hidden among {dim:,}, {workers} workers", err=True)
     result = _optimize(
         objective,
         space=Box(dim),
-        method="bo",
+        method="rembo",
+        method_options=OPTIONS,
         max_trials=trials,
         workers=workers,
         resources={"num_cpus": 0},  # an evaluation only sleeps

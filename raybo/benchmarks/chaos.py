@@ -71,9 +71,10 @@ class Verdict:
 class Attack:
     """A study in `folder`, run by a driver process, and what was seen of it."""
 
-    def __init__(self, folder: Path, trials: int, workers: int = 4) -> None:
+    def __init__(self, folder: Path, trials: int, workers: int = 3) -> None:
         self.folder = folder
         self.seen: Results = {}
+        self._size = -1  # of the journal, at the last look
         self._arguments = [str(folder), f"--trials={trials}", f"--workers={workers}"]
         folder.mkdir(parents=True)
         self.driver = self.start_driver()
@@ -92,10 +93,13 @@ class Attack:
 
     def look(self) -> int:
         """Number of the trials that have ended, as the journal says now."""
-        found = results_of(read_events(self.folder))
-        for number, result in found.items():
-            self.seen.setdefault(number, result)
-        return len(found)
+        path = self.folder / STUDY / JOURNAL_FILE
+        size = path.stat().st_size if path.exists() else -1
+        if size != self._size:
+            self._size = size
+            for number, result in results_of(read_events(self.folder)).items():
+                self.seen.setdefault(number, result)
+        return len(self.seen)
 
 
 Strike = Callable[[Attack], bool]  # whether the blow fell

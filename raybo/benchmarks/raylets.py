@@ -34,6 +34,7 @@ _SETTINGS = {  # a dead node is noticed in about 5 s; see cluster/README.md for 
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_AUTH_MODE": "token",
+    "RAY_worker_niceness": "0",  # Ray adds 15, and workers starve beside other programs
 }
 
 

@@ -214,6 +214,8 @@ def _print_use(result: Result, workers: int, seconds: float, began: float, met: 
 
 
 def _start(cpus: int) -> None:
+    # Ray lowers the priority of workers by 15, and any other program would then take their time.
+    os.environ.setdefault("RAY_worker_niceness", "0")
     init: Any = ray.init
     init(address="local", num_cpus=cpus, include_dashboard=False, log_to_driver=False,
          logging_level="ERROR")  # fmt: skip

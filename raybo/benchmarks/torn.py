@@ -13,6 +13,7 @@ from pathlib import Path
 from raybo.errors import JournalError
 from raybo.study.journal import JOURNAL_FILE, Journal, parse_journal, read_journal
 
+_MEMORY = Path("/dev/shm")  # thousands of journals are opened: none has to reach a disk
 _LOGGER = logging.getLogger("raybo.study.journal")
 
 
@@ -75,7 +76,9 @@ def count_unnoticed_flips(data: bytes, flips: int = 1000, seed: int = 0) -> int:
 
 @contextmanager
 def _damaged(data: bytes) -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="raybo-torn-"))
+    folder = Path(
+        tempfile.mkdtemp(prefix="raybo-torn-", dir=_MEMORY if _MEMORY.is_dir() else None)
+    )
     try:
         (folder / JOURNAL_FILE).write_bytes(data)
         with _warnings():

@@ -7,14 +7,15 @@ Paper          Code            Meaning
 x^(j)          groups[j]       disjoint groups of at most d columns
 kappa^(j)      Additive        one kernel per group, the same for all of them
 mu, sigma^(j)  GroupPosteriors posterior of each group (eq. 3)
-beta_t         exploration     0.2 d ln(2t), from the authors' code
+beta_t         exploration     0.2 d ln(2t), as in the authors' code
 N_init, N_cyc  N_INIT, N_CYC   10 points to begin with; learn every 25
 
-Departures: pending points; integers and categories are searched on their own grid; weak priors
-over the hyperparameters. By default groups are improved by exchanges of columns, from the last
-ones, rather than drawn anew; they are learnt more often while there are few data; and the groups
-are searched by climbing from many starts, all at once. `preset="paper"` draws as many partitions
-as there are groups and keeps the best, begins at random points and searches by DIRECT.
+Departures. Pending points; integers and categories are searched on their own grid; weak priors
+over the hyperparameters; the constant mean is the best for the data at hand, not that of the last
+fit. By default beta_t is a quarter of it; groups are improved by exchanges of columns, from the
+last ones on, rather than drawn anew; they are learnt more often while there are few data; and the
+groups are searched by climbing from many starts, all at once. `preset="paper"` begins at random
+points, draws as many partitions as there are groups and keeps the best, and searches by DIRECT.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ from raybo.methods.additive import (
     partition,
     swap_columns,
 )
-from raybo.methods.additive_search import GroupSearch, exploration
+from raybo.methods.additive_search import GroupSearch, exploration, refine
 from raybo.methods.base import Array, Data, Proposal
-from raybo.methods.model import unordered_columns
+from raybo.methods.model import acquisition_of, unordered_columns
 from raybo.methods.options import PRESETS, check_choice, check_count, require_flat
 from raybo.space.any_space import AnySpace
 from raybo.space.design import random, sobol_point
@@ -83,10 +84,16 @@ class AddGp:
             learnt = last if last is not None and keep else self.learn(X, y, last, rng)
             groups = self.groups_for(learnt, rng)
             gp = GP.of(self.kernel(groups), learnt.theta, X, y)
-            gp = centred(gp).condition_on_mean(torch.as_tensor(data.pending))
+            gp = centred(gp)
+            best = gp.fitted().min()
+            gp = gp.condition_on_mean(torch.as_tensor(data.pending))
             beta = exploration(groups, len(y), paper)
             search = GroupSearch.in_space(gp, groups, beta, self.space)
-            x = search.direct(rng) if paper else search.climb(best_rows(data), rng, data.haste)
+            if paper:
+                x = search.direct(rng)
+            else:
+                x = self.space.snap(search.climb(best_rows(data), rng, data.haste)[None])[0]
+                x = refine(acquisition_of(gp, "log_ei", best, len(y)), x, self.space, data, rng)
         return Proposal(x=self.space.snap(x[None])[0], memo={} if keep else learnt.to_memo())
 
     def learn(self, X: Tensor, y: Tensor, last: Learnt | None, rng: np.random.Generator) -> Learnt:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor
 
 from raybo.acquisition.functions import ucb
 from raybo.acquisition.maximizers.base import Acquisition, Region
 from raybo.acquisition.maximizers.direct import Direct
+from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.acquisition.maximizers.parts import Parts, maximize_parts
 from raybo.acquisition.starts import around, spread
-from raybo.methods.base import Array
-from raybo.methods.model import grid_of
+from raybo.methods.additive import best_rows
+from raybo.methods.base import Array, Data
+from raybo.methods.model import grid_of, search_region, unordered_columns, untried
 from raybo.space.any_space import AnySpace
 from raybo.space.nodes import Column
 from raybo.surrogate.gp import GP
@@ -29,11 +32,23 @@ CAUTIOUS = 0.05  # measured on rpp-50 after 150 evaluations: regret 32 in place 
 DIRECT_EVALUATIONS = 1000  # of a proposal, divided among its groups; section 5.2
 N_SPREAD = 64  # starts all over a group's box
 N_NEAR = 32  # and near the best points so far
+N_AROUND = 64  # starts of the climbs of the whole
 
 
 def exploration(groups: Groups, t: int, paper: bool) -> float:
     """Weight beta_t = c d ln(2t) of the variance after t evaluations; c is CAUTIOUS or PAPER."""
     return (PAPER if paper else CAUTIOUS) * max(map(len, groups)) * math.log(2.0 * t)
+
+
+def refine(f: Acquisition, x: Array, space: AnySpace, data: Data, rng: Generator) -> Array:
+    """Best point (D,) found by climbs of f in the cube, from x and from the best rows so far."""
+    best = best_rows(data)
+    near = around(best, N_AROUND, rng, unordered_columns(space))
+    region = replace(
+        search_region(space, data, rng, "cpu"),
+        starts=space.snap(np.concatenate([x[None], best, near])),
+    )
+    return Lbfgsb(4 >> data.haste)(untried(f, space, data), region, rng)
 
 
 @dataclass(frozen=True)
@@ -88,12 +103,7 @@ class GroupSearch:
         """Upper confidence bounds (g, s) at s points of each group, Z (g, s, c) (eq. 4)."""
         return ucb(self.posteriors(Z), self.beta)
 
-    def whole(self, Z: Tensor) -> Tensor:
-        """Sum over the groups of their bounds at points Z (m, D) (eq. 4)."""
-        index, _ = self._layout
-        return self.acquisition(Z[:, index].transpose(0, 1)).sum(0)
-
-    def climb(self, near: Array, rng: np.random.Generator, haste: int = 0) -> Array:
+    def climb(self, near: Array, rng: Generator, haste: int = 0) -> Array:
         """Best point (D,) found by a batch of climbs from all over the box and near some rows."""
         index, used = self._layout
         lower, width = (v[index][:, None] for v in (self.lower, self.upper - self.lower))
@@ -109,7 +119,7 @@ class GroupSearch:
         )
         return self._join((lower + width * found[:, None])[:, 0])
 
-    def direct(self, rng: np.random.Generator) -> Array:
+    def direct(self, rng: Generator) -> Array:
         """Best point (D,) found by DIRECT in each group, of one budget for all (section 5)."""
         index, _ = self._layout
         maximize = Direct(max(1, DIRECT_EVALUATIONS // len(self.groups)))

@@ -43,6 +43,7 @@ from raybo.space.design import sobol_point
 from raybo.space.tree import Vertex, expanded, paths, vertices
 from raybo.surrogate.fit import fit
 from raybo.surrogate.gp import GP, NOISE
+from raybo.surrogate.kernels.base import Hyper, LogNormal
 from raybo.surrogate.kernels.tree import tree_kernel
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.vertices import VertexPosteriors
@@ -51,6 +52,7 @@ ACQUISITIONS = ("ucb", "ei")
 CONFIDENCE = 0.1  # delta: the regret bound holds with probability 1 - delta
 SHAPE = "se"
 GROWTH = 0.6
+NOISE_HYPER = Hyper(NOISE, (), 1e-6, 1.0, 1e-3, LogNormal(-7.5, 2.0))
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class AddTree:
         paper, t = self.preset == "paper", len(data.loss)
         with one_thread():
             kernel = tree_kernel(self.space, tree, SHAPE, ard=not paper)  # Alg. 1
-            gp, memo = fitted_gp(kernel, data, "cpu", fit=partial(fit, mean=0.0))
+            gp, memo = fitted_gp(kernel, data, "cpu", noise=NOISE_HYPER, fit=partial(fit, mean=0.0))
             dim = max(1, *(len(vertex.columns) for vertex in tree))
             if paper:
                 gp = shorten(gp, t, dim)

@@ -45,7 +45,7 @@ class Embedding:
         most = max(SAMPLED_ROWS, 4 * self.d)
         if dim <= most or not isinstance(self.space, Box):
             return np.arange(dim)
-        return np.random.default_rng(self.seed).choice(dim, most, replace=dim > 10**6)
+        return np.random.default_rng(self.seed).choice(dim, most, replace=False)
 
     @cached_property
     def rows(self) -> Array:

@@ -37,6 +37,7 @@ Features = Callable[[Tensor], Tensor]  # (n, d) -> (n, p)
 
 KERNELS = ("low", "high", "warped", "learned", "categorical", "mixed")
 MOST_ROWS = 6  # learned rows: directions of z that a model of some hundred points can tell apart
+MOST_VALUES = 1000  # of a column under the categorical kernel
 
 
 @dataclass(frozen=True)
@@ -111,16 +112,18 @@ def check_kernel(name: str, space: AnySpace, preset: str) -> None:
         raise MethodError(
             "kernel 'learned' is not the paper's; give no preset, or kernel 'low' or 'high'"
         )
-    if name == "categorical" and any_continuous(space):
+    if name == "categorical" and not _few_values(space):
         raise MethodError(
-            "kernel 'categorical' needs columns with finitely many values each, and this space "
-            "has continuous ones; use kernel 'mixed'"
+            f"kernel 'categorical' needs columns of at most {MOST_VALUES} values each, and this "
+            "space has others; use kernel 'mixed'"
         )
 
 
-def any_continuous(space: AnySpace) -> bool:
-    """Whether some column has no finite grid of values."""
-    return isinstance(space, Box) or any(c.parameter.grid is None for c in space.columns)
+def _few_values(space: AnySpace) -> bool:
+    return not isinstance(space, Box) and all(
+        c.parameter.grid is not None and c.parameter.grid.size <= MOST_VALUES
+        for c in space.columns
+    )
 
 
 def split_columns(space: AnySpace) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -9,6 +9,20 @@ W-hat, alpha   blend, learnt.alpha   (1 - alpha) W + alpha I (eq. 7)
 delta          delta                 bound on the outer box: volume ratio <= 1 + delta (eq. 8)
 outer(X_W)     outer_box             box around the projected cube, where z is searched
 z = W'x        rows @ W              projected rows, of the points truly evaluated
+
+Departures. Alignment: columns of W get the order and signs nearest to I before they are mixed with
+it. Pending points; integers are snapped; a point outside the cube is replaced by the nearest
+inside, and the model is told of that one. By default
+- all of W is learnt at once, under a normal prior around I: without it a (D, D) matrix fits any
+  n < D^2 data (on rpp-50, 250 data, the share of variance not explained is 0.29 without, 0.06
+  with it, 0.11 for the additive model);
+- groups and hyperparameters are those of the additive model: fitted together with W they say that
+  the model knows what it does not (log-density of test data 0.8 against 1.6);
+- the box may grow by half per dimension, since the search does not suffer from it: what the
+  groups find one by one only starts a climb of their sum inside the cube itself.
+`preset="paper"` learns W group by group by likelihood alone, then groups and hyperparameters on
+the projected rows, with delta = 0.1, and searches the outer box by DIRECT. An infinite `delta` is
+projection pursuit without restriction, Algorithm 2, whatever the preset: no prior, no mixing.
 """
 
 from __future__ import annotations
@@ -21,14 +35,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
-from raybo.acquisition.starts import around
 from raybo.errors import MethodError, SpaceError
 from raybo.methods.addgp import AddGp
 from raybo.methods.additive import N_INIT, Learnt, best_rows, centred, check_groups
-from raybo.methods.additive_search import GroupSearch, exploration
+from raybo.methods.additive_search import GroupSearch, exploration, refine
 from raybo.methods.base import Array, Data, Proposal
-from raybo.methods.model import search_region, unordered_columns, untried
+from raybo.methods.model import acquisition_of, unordered_columns
 from raybo.methods.options import PRESETS, check_choice, check_count, require_flat
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.fit import negative_log_likelihood
@@ -39,8 +51,7 @@ from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.outcomes import standardize
 from raybo.surrogate.projection import align, blend, least_mixing, outer_box, pursue
 
-N_AROUND = 16  # starts near the best points, for the search of the whole
-SPREAD = 0.7  # deviation of the entries of W - I from 0, times sqrt(D)
+SPREAD = 1.0  # deviation of the entries of W - I from 0, times sqrt(D)
 GROWTH = 1.5  # of each side of the box searched, on average
 GRID = 10  # values of alpha tried
 PAPER_DELTA = 0.1  # section 5.1
@@ -85,14 +96,19 @@ class Rpp:
             learnt = last if last is not None and keep else self.learn(X, y, last, rng)
             groups, W = additive.groups_for(learnt, rng), learnt.projection
             gp = GP.of(additive.kernel(groups), learnt.theta, X @ torch.as_tensor(W), y)
-            gp = centred(gp).condition_on_mean(torch.as_tensor(data.pending @ W))
+            gp = centred(gp)
+            best = gp.fitted().min()
+            gp = gp.condition_on_mean(torch.as_tensor(data.pending @ W))
             beta = exploration(groups, len(y), paper)
             search = GroupSearch.in_box(gp, groups, beta, outer_box(W))
             if paper:
                 x = self._inside(search.direct(rng), W)
             else:
                 z = search.climb(best_rows(data) @ W, rng, data.haste)
-                x = self._refine(search, W, self._inside(z, W), data, rng)
+                f, projection = acquisition_of(gp, "log_ei", best, len(y)), torch.as_tensor(W)
+                x = refine(
+                    lambda rows: f(rows @ projection), self._inside(z, W), self.space, data, rng
+                )
         return Proposal(x=x, memo={} if keep else learnt.to_memo())
 
     def _inside(self, z: Array, W: Array) -> Array:
@@ -131,17 +147,6 @@ class Rpp:
             Z = X @ torch.as_tensor(blend(W, alpha))
             scores.append(negative_log_likelihood(kernel(Z, Z, theta) + noise, y))
         return float(grid[int(np.argmin(scores))])
-
-    def _refine(
-        self, search: GroupSearch, W: Array, x: Array, data: Data, rng: np.random.Generator
-    ) -> Array:
-        """Climb the sum of all groups' bounds in the cube itself, from x and the best so far."""
-        best = best_rows(data)
-        starts = self.space.snap(np.concatenate([x[None], best, around(best, N_AROUND, rng)]))
-        region = replace(search_region(self.space, data, rng, "cpu"), starts=starts)
-        projection = torch.as_tensor(W)
-        f = untried(lambda rows: search.whole(rows @ projection), self.space, data)
-        return Lbfgsb(4 >> data.haste)(f, region, rng)
 
     @property
     def _additive(self) -> AddGp:

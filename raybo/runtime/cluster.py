@@ -30,6 +30,11 @@ def connect() -> None:
     RAY_ADDRESS names a cluster; without it Ray joins one that runs on this machine, and starts
     one if there is none.
     """
+    if ray.util.client.ray.is_connected():  # type: ignore[no-untyped-call]
+        raise StudyError(
+            "a ray:// client cannot run a study: its journal would be on another machine; submit "
+            "the script with `ray job submit`, or run it on a node of the cluster"
+        )
     if ray.is_initialized():
         return
     stale = None if "RAY_ADDRESS" in os.environ else _stale_address()

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 import traceback
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from typing import Any
 
 from raybo.errors import JournalError
@@ -51,6 +52,7 @@ class Coordinator:
         self._record = ledger.record
         self._objective = objective
         self._queue: deque[int] = deque()  # trials to try again
+        self._limit = 0.0  # numbers from here on are beyond the budget
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Future[None]] = set()
         self._wanted, self._wanted_seconds, self._accounted = 0, 0.0, time.monotonic()
@@ -89,7 +91,7 @@ class Coordinator:
     def snapshot(self) -> Snapshot:
         """The figures to show."""
         elapsed = self._elapsed()
-        state = "stopping" if self.state == "closing" else self.state
+        state = "draining" if self.state == "closing" else self.state
         running = list(self.pool.running)
         return self._tally.snapshot(
             self._plan.name, state, self._use(), elapsed, running, self._settings
@@ -108,6 +110,7 @@ class Coordinator:
             add("session", id=plan.session, time=timestamp(), settings=settings, who=plan.who)
             self._tally = Tally(record, self._objective, plan.lanes)
             self._add_known_points()
+        self._limit = _first_beyond(self._settings.max_trials, record.given)
         for number in record.pending:
             if record.entries[number].losses < MAX_LOSSES:
                 self._queue.append(number)
@@ -157,7 +160,7 @@ class Coordinator:
         more = self._room() > 0
         if self.pool.running or (more and (self._queue or self._record.points)):
             return
-        if more and (self._supply.claimed or self._supply.open_lanes(self._limit())):
+        if more and (self._supply.claimed or self._supply.open_lanes(self._limit)):
             return
         self.stop = Stop("max_trials", f"max_trials reached: {self._settings.max_trials}")
         if more and self._supply.exhausted:
@@ -196,15 +199,6 @@ class Coordinator:
         finished = len(self._record.order) - len(self._record.given)
         return self._settings.max_trials - finished - len(self.pool.running)
 
-    def _limit(self) -> float:
-        """First number beyond the budget; each lane gets its equal share of those below."""
-        if self._settings.max_trials is None:
-            return float("inf")
-        limit = self._settings.max_trials
-        for number in sorted(self._record.given):
-            limit += number <= limit
-        return limit
-
     def _fill(self) -> None:
         """Give every free worker a trial."""
         while len(self.pool.running) < self._settings.workers and self._room() > 0:
@@ -231,7 +225,7 @@ class Coordinator:
     def _prepare(self) -> None:
         waiting = len(self._queue) + len(self._record.points)
         idle = max(0, self._settings.workers - len(self.pool.running) - waiting)
-        self._supply.prepare(self.pool, idle, self._room() - waiting, self._limit())
+        self._supply.prepare(self.pool, idle, self._room() - waiting, self._limit)
 
     def _ended(self, end: Ended) -> None:
         entry = self._record.entries[end.number]
@@ -311,3 +305,13 @@ class Coordinator:
         except Exception as error:  # noqa: BLE001  (a fault of raybo's own must not hang the study)
             self._fail("StudyFailed", "".join(traceback.format_exception(error)))
         self._wake.set()
+
+
+def _first_beyond(max_trials: int | None, given: Iterable[int]) -> float:
+    """First number beyond the budget, so that each lane gets its equal share of those below."""
+    if max_trials is None:
+        return math.inf
+    limit = max_trials
+    for number in sorted(given):
+        limit += number <= limit
+    return limit

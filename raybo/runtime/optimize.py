@@ -20,7 +20,7 @@ from raybo.methods.base import Method
 from raybo.methods.registry import build_method, describe_method
 from raybo.runtime.cluster import check_resources, connect, default_workers, driver_node
 from raybo.runtime.driver import Callback, Driver, start_actor
-from raybo.runtime.evaluate import Work
+from raybo.runtime.evaluate import Work, evaluate_remotely
 from raybo.runtime.live import make_view
 from raybo.runtime.names import fresh_name, import_path
 from raybo.runtime.plan import Plan, Resources, Settings
@@ -33,7 +33,7 @@ from raybo.study.journal import timestamp
 from raybo.study.objective import Objective, finite_number
 from raybo.study.optimizer import trial_from_json
 from raybo.study.record import Record
-from raybo.study.storage import Store, open_store
+from raybo.study.storage import Store, open_store, spool_folder
 from raybo.study.trial import Trial
 
 
@@ -137,12 +137,14 @@ def optimize(
     given = tuple((space.to_json(c), finite_number(v, "evaluated: it is")) for c, v in evaluated)
 
     connect()
+    _check_options(resources)
     check_resources(resources)
     count = default_workers(resources) if workers is None else workers
     session = uuid.uuid4().hex
     plan = Plan(
         name=name,
         storage=str(storage),
+        spool=str(spool_folder().absolute()),
         session=session,
         who={"driver": os.getpid(), "host": socket.gethostname(), "session": session},
         header=header,
@@ -208,6 +210,15 @@ def _check_limits(
         raise StudyError("target must be a number, got nan")
     if retries < 0:
         raise StudyError(f"retries must be 0 or more, got {retries!r}")
+
+
+def _check_options(resources: Resources) -> None:
+    if callable(resources):
+        return
+    try:
+        evaluate_remotely.options(**resources)
+    except (TypeError, ValueError) as error:
+        raise StudyError(f"resources: Ray refuses {resources!r}: {error}") from error
 
 
 def _check_same(record: Record, header: Mapping[str, Any], store: Store, resume: bool) -> None:

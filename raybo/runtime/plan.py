@@ -33,6 +33,7 @@ class Plan:
 
     name: str
     storage: str
+    spool: str  # folder for a journal on its way to a URI
     session: str  # an id of the call to optimize
     who: Mapping[str, Any]  # driver, host, session: for the lock
     header: Mapping[str, Any]  # of a new journal

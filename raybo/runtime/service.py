@@ -7,6 +7,7 @@ import contextlib
 import time
 import traceback
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import ray
@@ -134,7 +135,7 @@ class CoordinatorActor:
 
 
 def _open_ledger(plan: Plan) -> Ledger:
-    store = open_store(plan.storage, plan.name)
+    store = open_store(plan.storage, plan.name, Path(plan.spool))
     store.fetch(plan.who)
     ledger = Ledger(store, Journal(store.folder, plan.who, _LOCK_SECONDS))
     name = ledger.record.header.get("name", plan.name)

@@ -71,14 +71,20 @@ class Store(Protocol):
         """Bring the first `size` bytes of the journal to where others see them."""
 
 
-def open_store(storage: str | os.PathLike[str], name: str) -> Store:
-    """Home of the study `name` under `storage`, a folder or a URI."""
+def open_store(storage: str | os.PathLike[str], name: str, spool: Path | None = None) -> Store:
+    """Home of the study `name` under `storage`, a folder or a URI; see `spool_folder`."""
     if not name:
         raise StudyError("the name of a study is empty; give some letters or digits")
     if not _is_uri(storage):
         return FolderStore(Path(storage) / slug(name))
     fs, base = _file_system(str(storage))
-    return RemoteStore(fs, f"{base}/{slug(name)}", f"{str(storage).rstrip('/')}/{slug(name)}")
+    location = f"{str(storage).rstrip('/')}/{slug(name)}"
+    return RemoteStore(fs, f"{base}/{slug(name)}", location, spool or spool_folder())
+
+
+def spool_folder() -> Path:
+    """Folder for journals on their way to a URI: RAYBO_SPOOL, or one for temporary files."""
+    return Path(os.environ.get("RAYBO_SPOOL") or Path(tempfile.gettempdir()) / "raybo-spool")
 
 
 def list_slugs(storage: str | os.PathLike[str]) -> list[str]:
@@ -139,15 +145,15 @@ class RemoteStore:
     fs: FileSystem
     base: str  # path within `fs`
     location: str
+    spool: Path
     _sent: int = 0  # bytes known to be uploaded
     _segment: int = 0  # where the segment now written begins
     _claim: dict[str, Any] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
-        """Spool folder; RAYBO_SPOOL moves it from the temporary folder."""
-        root = os.environ.get("RAYBO_SPOOL") or Path(tempfile.gettempdir()) / "raybo-spool"
-        return Path(root) / hashlib.sha256(self.location.encode()).hexdigest()[:16]
+        """Spool folder of this study."""
+        return self.spool / hashlib.sha256(self.location.encode()).hexdigest()[:16]
 
     def read(self) -> Contents:
         """Contents of the journal as uploaded."""

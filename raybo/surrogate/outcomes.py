@@ -8,7 +8,10 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 # In interquartile ranges from the median: where compression begins and the room left beyond it.
-_BAD_SIDE = (5.0, 5.0)
+# A model that must explain how bad the bad points are has less to say about the good ones:
+# Rosenbrock's function in 20 dimensions, bo, 100 evaluations, median of 6 seeds, ends at 16,400
+# with (5, 5), 4,500 with (1, 2), 5,400 with (0.5, 1).
+_BAD_SIDE = (1.0, 2.0)
 _GOOD_SIDE = (20.0, 20.0)
 
 

@@ -29,9 +29,14 @@ class Book:
         self.trials: dict[int, Trial] = {}
         self.numbers: dict[str, int] = {}  # by Tune's id
         self.live: set[str] = set()  # suggested or heard of in this session, not complete
-        self.told = 0  # trials that are no longer pending
         self._next = 0
         self._reported: dict[str, float] = {}  # last finite value of live trials
+        self._again: set[str] = set()  # run again after a failure, or not suggested here
+
+    @property
+    def told(self) -> int:
+        """Number of trials that are no longer pending."""
+        return sum(trial.state is not State.PENDING for trial in self.trials.values())
 
     def take_number(self) -> int:
         """Return a number for a trial, for good."""
@@ -42,25 +47,51 @@ class Book:
         """Take over a trial; one with an id is live."""
         self.trials[trial.number] = trial
         self._next = max(self._next, trial.number + 1)
-        self.told += trial.state is not State.PENDING
         if trial_id is not None:
             self.numbers[trial_id] = trial.number
             self.live.add(trial_id)
 
-    def pending(self, trial_id: str) -> bool:
-        """Whether the trial is known and has no value: it waits for one, or failed."""
+    def unfinished(self, trial_id: str) -> bool:
+        """Whether the trial is known and its final result is not."""
         number = self.numbers.get(trial_id)
-        return number is not None and self.trials[number].state is not State.DONE
+        done = number is None or self.trials[number].state is State.DONE
+        return not done or trial_id in self._again
 
-    def report(self, trial_id: str, result: Mapping[str, Any], metric: str) -> None:
-        """Note an intermediate result; one without the metric is skipped."""
-        if trial_id not in self.numbers:
-            return
-        self.live.add(trial_id)
+    def adopt(self, trial_id: str, config: Mapping[str, Any]) -> Trial:
+        """Trial for an id that was not suggested here: a failed one run again, or a new one."""
+        failed = (t for t in self.trials.values() if t.state is State.FAILED)
+        trial = next((t for t in failed if t.config == config), None)
+        if trial is None:
+            trial = Trial(self.take_number(), config)
+            self.add(trial)
+        self.numbers[trial_id] = trial.number
+        self._again.add(trial_id)
+        return trial
+
+    def report(self, trial_id: str, result: Mapping[str, Any], metric: str) -> Trial | None:
+        """Note an intermediate result of a known trial; one without the metric is skipped.
+
+        Returns the trial if that changes what is known. It does where the end of the trial may
+        never be told: Ray's ConcurrencyLimiter hides the ends of trials that are run again, and
+        of those that it did not see begin.
+        """
         try:
-            self._reported[trial_id] = finite_number(lookup(result, metric), metric)
+            value = finite_number(lookup(result, metric), metric)
         except ObjectiveError:
-            return
+            value = None
+        trial = self.trials[self.numbers[trial_id]]
+        if trial.state is not State.DONE:
+            self.live.add(trial_id)
+        if value is None:
+            return None
+        self._reported[trial_id] = value
+        if trial.state is State.FAILED:
+            self._again.add(trial_id)
+        if trial_id not in self._again:
+            return None
+        self.live.discard(trial_id)
+        trial.value, trial.state, trial.reason = value, State.DONE, None
+        return trial
 
     def complete(
         self, trial_id: str, result: Mapping[str, Any] | None, error: bool, metric: str
@@ -71,12 +102,11 @@ class Book:
         was stopped before it reported anything is forgotten: nothing is known about its point.
         """
         self.live.discard(trial_id)
+        self._again.discard(trial_id)
         last = self._reported.pop(trial_id, None)
         trial = self.trials[self.numbers[trial_id]]
-        self.told += trial.state is State.PENDING
         if not error and result is None and last is None:
             del self.trials[self.numbers.pop(trial_id)]
-            self.told -= 1
             return None
         finish(trial, result or {}, error, metric, last)
         return trial

@@ -164,19 +164,17 @@ class RayBOSearch(Searcher):
 
     def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
         """Note an intermediate result: it counts if the trial ends without another."""
-        self._book.report(trial_id, result or {}, self._objective_metric)
+        if self._knows(trial_id, result):
+            self._changed(self._book.report(trial_id, result, self._objective_metric))
 
     def on_trial_complete(
         self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False
     ) -> None:
         """Learn from the end of a trial, also of one that this searcher did not suggest."""
-        if trial_id not in self._book.numbers:
-            self._learn_unknown(trial_id, result, error)
-        elif self._book.pending(trial_id):
+        if self._knows(trial_id, result) and self._book.unfinished(trial_id):
             number = self._book.numbers[trial_id]
             trial = self._book.complete(trial_id, result, error, self._objective_metric)
-            if self._ahead is not None:
-                self._ahead.changed(number if trial is None else trial)
+            self._changed(number if trial is None else trial)
 
     # --- warm start ---
 
@@ -340,22 +338,22 @@ class RayBOSearch(Searcher):
 
     def _add(self, trial: Trial, trial_id: str | None = None) -> None:
         self._book.add(trial, trial_id)
-        if self._ahead is not None:
-            self._ahead.changed(trial)
+        self._changed(trial)
 
-    def _learn_unknown(self, trial_id: str, result: Mapping[str, Any] | None, error: bool) -> None:
-        """Learn from a trial of an older or newer state, by the config in its result."""
-        if self._space is None or not result:
-            return
-        try:
-            inner, _ = self._space.read(config_of(result), strict=False)
-        except SpaceError as problem:
-            logger.info("trial %s is not known, nor is its config: %s", trial_id, problem)
-            return
-        trial = Trial(self._book.take_number(), inner)
-        finish(trial, result, error, self._objective_metric)
-        self._add(trial, trial_id)
-        self._book.live.discard(trial_id)
+    def _knows(self, trial_id: str, result: Mapping[str, Any] | None) -> bool:
+        """Whether a trial is known, if need be from now on, by the config in its result."""
+        if trial_id not in self._book.numbers and self._space is not None and result:
+            try:
+                inner, _ = self._space.read(config_of(result), strict=False)
+            except SpaceError as problem:
+                logger.info("trial %s is not known, nor is its config: %s", trial_id, problem)
+            else:
+                self._changed(self._book.adopt(trial_id, inner))
+        return trial_id in self._book.numbers
+
+    def _changed(self, trial: Trial | int | None) -> None:
+        if self._ahead is not None and trial is not None:
+            self._ahead.changed(trial)
 
     def _describe_method(self) -> dict[str, Any]:
         if isinstance(self._method, str):

@@ -14,12 +14,10 @@ from raybo.methods.base import Data
 from raybo.methods.rembo import Rembo
 from raybo.methods.rembo_embedding import Embedding, embedding_seed
 from raybo.methods.rembo_kernels import KERNELS, paper_features, view
-from raybo.methods.rembo_summary import embeddings
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
 from raybo.space.vector import gaussian_rows
-from raybo.study.objective import Objective
 from raybo.study.optimizer import Optimizer
 
 MIXED = Space(
@@ -289,32 +287,6 @@ def test_a_finite_space_is_searched_until_it_is_exhausted() -> None:
     space = Space({"a": Categorical([1, 2, 3]), "b": Categorical([1, 2])})
     optimizer = run(space, lambda c: c["a"] * c["b"], 6, d=1, k=2)
     assert len({tuple(t.config.values()) for t in optimizer.trials}) == 6
-
-
-def test_the_summary_of_the_embeddings() -> None:
-    optimizer = Optimizer(Box(40), "rembo", d=2, k=3, mode="max")
-    for value in (1.0, 5.0, None, 4.0, 2.0):
-        trial = optimizer.ask()
-        if value is None:
-            optimizer.fail(trial.number, "no value")
-        else:
-            optimizer.tell(trial.number, value)
-    optimizer.ask()  # pending, in lane 2
-    rows = embeddings(optimizer.trials, 3, Objective("max").loss)
-    assert [(r.lane, r.evaluations, r.failed, r.best) for r in rows] == [
-        (0, 2, 0, 4.0),
-        (1, 2, 0, 5.0),
-        (2, 0, 1, None),
-    ]
-    shares = [t.memo["clipped"] for t in optimizer.trials if t.number % 3 == 1]
-    assert rows[1].clipped == pytest.approx(np.mean(shares))
-
-
-def test_the_summary_copes_with_no_trials_and_no_memos() -> None:
-    optimizer = Optimizer(Box(5), "rembo", d=2, k=2)
-    assert [r.clipped for r in embeddings(optimizer.trials, 2)] == [None, None]
-    optimizer.add({"x": np.zeros(5)}, 1.0)
-    assert embeddings(optimizer.trials, 2)[0].best == 1.0
 
 
 def test_views_of_equal_images_are_equal_where_the_kernel_looks_at_images() -> None:

@@ -116,6 +116,7 @@ def run(
     plan = Plan(
         name="t",
         storage=str(folder),
+        spool="",
         session=session,
         who={},
         header={"name": "t", "mode": "min"},

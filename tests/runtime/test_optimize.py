@@ -153,6 +153,7 @@ def test_workers_are_what_the_free_resources_allow(tmp_path: Path) -> None:
         ),
         ({"resources": {"num_cpus": 64}}, StudyError, "no node has CPU=64"),
         ({"resources": {"resources": {"tpu": 2}}}, StudyError, "no node has CPU=1, tpu=2"),
+        ({"resources": {"num_cpu": 1}}, StudyError, "Ray refuses .'num_cpu': 1"),
         ({"max_trials": None}, StudyError, "would never end"),
         ({"max_trials": 0}, StudyError, "max_trials must be positive"),
         ({"workers": 0}, StudyError, "workers must be positive"),

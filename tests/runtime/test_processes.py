@@ -196,40 +196,80 @@ NODES = """
 """
 
 
-@pytest.mark.parametrize("how", ["kill", pytest.param("freeze", marks=pytest.mark.slow)])
-def test_trials_of_a_dead_node_are_evaluated_elsewhere(tmp_path: Path, how: str) -> None:
-    script = tmp_path / "nodes.py"
-    script.write_text(textwrap.dedent(NODES))
+def run_alone(tmp_path: Path, text: str, *arguments: str, **variables: str) -> str:
+    """Output, up to its RESULT, of a script that has a cluster of its own."""
+    script = tmp_path / "alone.py"
+    script.write_text(textwrap.dedent(text))
     own = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # short: it holds sockets
-    environment = {
-        **os.environ,
-        "RAY_TMPDIR": own,  # the note of the machine's current cluster is left alone
-        "RAY_health_check_initial_delay_ms": "1000",
-        "RAY_health_check_period_ms": "1000",
-        "RAY_health_check_timeout_ms": "3000",
-        "RAY_health_check_failure_threshold": "4",
-    }
+    # The note of the machine's current cluster is left alone by RAY_TMPDIR.
+    environment = {**os.environ, "RAY_TMPDIR": own, **variables}
     environment.pop("RAY_ADDRESS", None)
     driver = subprocess.Popen(
-        [sys.executable, str(script), str(tmp_path), how],
+        [sys.executable, str(script), str(tmp_path), *arguments],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
     )
+    output = ""
     try:
-        output = ""
         assert driver.stdout is not None
         for line in driver.stdout:
             output += line
             if line.startswith("RESULT"):
                 break
-        assert "RESULT 24 True" in output, output
     finally:
         _end_family(driver.pid)
         driver.wait(30)
         shutil.rmtree(own, ignore_errors=True)
+    return output
+
+
+@pytest.mark.parametrize("how", ["kill", pytest.param("freeze", marks=pytest.mark.slow)])
+def test_trials_of_a_dead_node_are_evaluated_elsewhere(tmp_path: Path, how: str) -> None:
+    output = run_alone(
+        tmp_path,
+        NODES,
+        how,
+        RAY_health_check_initial_delay_ms="1000",
+        RAY_health_check_period_ms="1000",
+        RAY_health_check_timeout_ms="3000",
+        RAY_health_check_failure_threshold="4",
+    )
+    assert "RESULT 24 True" in output, output
+
+
+MEMORY = """
+    import sys, time
+    import ray, raybo
+
+    ray.init(address="local", num_cpus=1, include_dashboard=False, log_to_driver=False)
+
+    def objective(config):
+        kept = []
+        while config["x"] > 0.5:  # until the monitor ends it
+            kept.append(bytearray(100 * 2**20))
+            time.sleep(0.05)
+        return 0.0
+
+    result = raybo.optimize(
+        objective, {"x": raybo.Float(0, 1)}, method="random", max_trials=2, storage=sys.argv[1],
+        progress=False, points=[{"x": 0.9}, {"x": 0.1}],
+    )
+    trial = result.trials[0]
+    print("RESULT", trial.state, trial.attempts, trial.reason, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.slow
+def test_a_trial_that_eats_the_memory_is_killed_and_recorded(tmp_path: Path) -> None:
+    pairs = [line.split() for line in Path("/proc/meminfo").read_text().splitlines()]
+    sizes = {pair[0]: int(pair[1]) for pair in pairs}
+    used = 1 - sizes["MemAvailable:"] / sizes["MemTotal:"]
+    output = run_alone(tmp_path, MEMORY, RAY_memory_usage_threshold=f"{used + 0.1:.3f}")
+    assert "RESULT failed 2 out of memory: Ray's monitor killed the worker" in output, output
 
 
 def _end_family(leader: int) -> None:

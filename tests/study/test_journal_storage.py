@@ -163,5 +163,5 @@ def test_any_file_system_of_pyarrow_will_do(tmp_path: Path, spool: Path) -> None
 
     assert not spool.exists()
     base = SubTreeFileSystem(str(tmp_path), LocalFileSystem())
-    write(RemoteStore(base, "deep/a", "sub://deep/a"), "x", "y")
-    assert kinds(RemoteStore(base, "deep/a", "sub://deep/a")) == ["x", "y"]
+    write(RemoteStore(base, "deep/a", "sub://deep/a", spool), "x", "y")
+    assert kinds(RemoteStore(base, "deep/a", "sub://deep/a", spool)) == ["x", "y"]

@@ -12,8 +12,16 @@ FINITE = st.floats(-1e300, 1e300, allow_nan=False, width=64)
 
 
 def test_ordinary_losses_are_centred_and_scaled() -> None:
-    loss = np.random.default_rng(0).normal(5.0, 3.0, 200)
+    loss = np.random.default_rng(0).uniform(2.0, 8.0, 200)  # no tails
     np.testing.assert_allclose(standardize(loss), (loss - loss.mean()) / loss.std(), rtol=1e-9)
+
+
+def test_a_bad_tail_is_compressed_and_a_good_one_is_not() -> None:
+    loss = np.append(np.linspace(-1.0, 1.0, 51), [8.0, -8.0])
+    y = standardize(loss)
+    scale = np.ptp(y[:51]) / 2.0
+    assert y[51] - y[50] < 2.0 * 2.0 * scale  # room of two interquartile ranges, here of one
+    np.testing.assert_allclose(y[0] - y[52], 7.0 * scale)
 
 
 @settings(derandomize=True, deadline=None, max_examples=200)

@@ -194,6 +194,24 @@ def test_unknown_trial_is_learnt_from_by_the_config_in_its_result() -> None:
     assert search._space.show(trial.config)["net"]["width"] == 16
 
 
+@pytest.mark.parametrize("suggested", [True, False])
+def test_reports_of_a_trial_run_again_count_at_once(suggested: bool) -> None:
+    """Ray's ConcurrencyLimiter does not pass on the end of a trial that it did not see begin."""
+    search = searcher(points_to_evaluate=[POINT])
+    search.suggest("t0")
+    search.on_trial_complete("t0", error=True)
+    name = "t0" if suggested else "restarted"
+    flat = {"config/lr": 0.01, "config/net/width": 16, "config/opt/name": "adam"}
+    search.on_trial_result(name, {"other": 1.0, **flat})
+    assert [t.state for t in trials(search)] == [State.FAILED]
+    for value in (3.0, 2.0):
+        search.on_trial_result(name, {"loss": value, **flat})
+        assert [(t.state, t.value) for t in trials(search)] == [(State.DONE, value)]
+    search.on_trial_complete(name, {"loss": 1.0, **flat})
+    search.on_trial_complete(name, {"loss": 0.5, **flat})
+    assert [t.value for t in trials(search)] == [1.0]
+
+
 @pytest.mark.parametrize("result", [None, {}, {"loss": 1.0}, {"loss": 1.0, "config/lr": 99.0}])
 def test_unknown_trial_without_a_usable_config_is_ignored(result: Any) -> None:
     search = searcher()

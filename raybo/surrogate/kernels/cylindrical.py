@@ -15,7 +15,7 @@ from raybo.surrogate.kernels.base import Hyper, LogNormal, Theta
 from raybo.surrogate.kernels.stationary import VARIANCE_BOUNDS, matern52
 
 CENTRE = 1e-9  # radii below, of R, are the centre: no direction can be read off such a point
-_SPIKE = 0.02  # standard deviation of the spike
+_SPIKE = 0.1  # standard deviation of the spike: narrow, but a chain can leave it
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Gamma:
 
 @dataclass(frozen=True)
 class SpikeAndSlab:
-    """Prior of log(value): half N(0, 0.02^2), which is no warping, half flat over a range.
+    """Prior of log(value): half N(0, 0.1^2), which is no warping, half flat over a range.
 
     Supplement, section 2, after Ishwaran et al. (2005).
     """
@@ -74,8 +74,8 @@ class Cylindrical:
         # Concave, alpha <= 1 <= beta, as in the authors' code; the supplement has it reversed.
         return (
             *hypers,
-            Hyper("alpha", (), 0.5, 1.0, 0.99, slab),
-            Hyper("beta", (), 1.0, 2.0, 1.01, slab),
+            Hyper("alpha", (), 0.5, 1.0, 0.95, slab),
+            Hyper("beta", (), 1.0, 2.0, 1.05, slab),
         )
 
     def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
