@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from raybo import __version__
+from raybo.cli_options import (
+    STORAGE,
+    json_option,
+    limit_options,
+    pair,
+    quiet_option,
+    settings_of,
+    storage_option,
+)
 from raybo.errors import RayboError
 
 if TYPE_CHECKING:
@@ -25,12 +33,8 @@ if TYPE_CHECKING:
 
     from raybo.runtime.result import Result
 
-STORAGE = "runs"
 TRIALS = 200
 INTERRUPTED = 130  # exit code, as after SIGINT
-
-_NAMES = {"trials": "max_trials", "seconds": "max_seconds"}
-_RESOURCES = ("cpus", "gpus", "custom")
 
 
 class Command(click.Command):
@@ -69,7 +73,7 @@ class Group(click.Group):
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, package_name="raybo")
 def main() -> None:
-    r"""Asynchronous Bayesian optimisation on a Ray cluster.
+    """Asynchronous Bayesian optimisation on a Ray cluster.
 
     Start with `raybo demo`, then run your own function: a module with
 
@@ -84,47 +88,7 @@ def main() -> None:
     are enough for `raybo run MODULE:objective --space space.yaml`.
 
     Exit codes: 0 done, 1 unexpected error, 2 an error that is explained, 130 interrupted.
-    """
-
-
-storage_option = click.option(
-    "--storage",
-    default=STORAGE,
-    show_default=True,
-    envvar="RAYBO_STORAGE",
-    help="Folder or URI (s3://...) where studies are kept.",
-)
-quiet_option = click.option("--quiet", is_flag=True, help="Show no progress.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-
-def limit_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that `run` and `resume` share."""
-    positive = click.FloatRange(min=0, min_open=True)
-    options = [
-        click.option("--trials", type=click.IntRange(min=1), help="Evaluations in all."),
-        click.option("--seconds", type=positive, help="Start no evaluation after so long."),
-        click.option("--target", type=float, help="Stop at a value this good."),
-        click.option(
-            "--workers",
-            type=click.IntRange(min=1),
-            help="Evaluations at the same time.  [default: what the cluster has room for]",
-        ),
-        click.option("--timeout", type=positive, help="Seconds that one evaluation may take."),
-        click.option("--retries", type=click.IntRange(min=0), help="Tries after a failed one."),
-        click.option("--cpus", type=click.FloatRange(min=0), help="CPUs for one evaluation."),
-        click.option("--gpus", type=click.FloatRange(min=0), help="GPUs for one evaluation."),
-        click.option(
-            "--resource",
-            "custom",
-            metavar="NAME=AMOUNT",
-            multiple=True,
-            help="Custom resource of Ray for one evaluation; repeatable.",
-        ),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+    """  # noqa: D301  (click looks for the character \b)
 
 
 # -- commands ------------------------------------------------------------------------------------
@@ -144,6 +108,7 @@ def demo(trials: int, workers: int, seed: int, dim: int, storage: str, quiet: bo
     import secrets
 
     from raybo.demo import OPTIMUM, OPTIONS, objective
+    from raybo.report.html import write_report
     from raybo.space.box import Box
 
     click.echo(f"Branin, its 2 coordinates hidden among {dim:,}, {workers} workers", err=True)
@@ -163,6 +128,9 @@ def demo(trials: int, workers: int, seed: int, dim: int, storage: str, quiet: bo
     if result.best_value is not None:
         gap = result.best_value - OPTIMUM
         click.echo(f"\nThe minimum is known to be {OPTIMUM:.6g}: found to within {gap:.2g}.")
+        page = Path("raybo-demo.html")
+        write_report(result, page, OPTIMUM)
+        click.echo(f"A report with all of it: {page.resolve()}")
     _finish(result, storage, trials)
 
 
@@ -211,14 +179,14 @@ def run(
         space = space_from_yaml(Path(space_file))
     except RayboError as error:
         raise RayboError(f"--space {space_file}: {error}") from error
-    settings = {"max_trials": None, **_settings(limits)}
+    settings = {"max_trials": None, **settings_of(limits)}
     if not any(key in settings for key in ("max_seconds", "target")):
         settings["max_trials"] = settings["max_trials"] or TRIALS
     result = _optimize(
         function,
         space=space,
         method=method,
-        method_options=dict(_pair(text, "--option") for text in options),
+        method_options=dict(pair(text, "--option") for text in options),
         mode=mode,
         metric=metric,
         seed=seed,
@@ -242,7 +210,7 @@ def resume(name: str, storage: str, quiet: bool, **limits: Any) -> None:
     """
     from raybo.runtime.recall import recall
 
-    arguments = recall(name, storage, _settings(limits), Path.cwd())
+    arguments = recall(name, storage, settings_of(limits), Path.cwd())
     _finish(_optimize(**arguments, progress=not quiet), storage, arguments["max_trials"])
 
 
@@ -346,36 +314,6 @@ def _optimize(objective: Any, **arguments: Any) -> Result:
 
         share_folder(Path.cwd(), objective)
     return optimize(objective, **arguments)
-
-
-def _settings(limits: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of `optimize` for the options of `limit_options` that were given."""
-    given = {key: value for key, value in limits.items() if value not in (None, ())}
-    settings = {_NAMES.get(k, k): v for k, v in given.items() if k not in _RESOURCES}
-    if any(key in given for key in _RESOURCES):
-        settings["resources"] = {
-            "num_cpus": given.get("cpus", 1),
-            "num_gpus": given.get("gpus", 0),
-        }
-    if "custom" in given:
-        amounts = dict(_pair(text, "--resource") for text in given["custom"])
-        settings["resources"]["resources"] = amounts
-    return settings
-
-
-def _pair(text: str, option: str) -> tuple[str, Any]:
-    """Key and value of KEY=VALUE, the value read as YAML."""
-    import yaml
-
-    key, equals, value = text.partition("=")
-    if not key or not equals:
-        raise RayboError(f"{option} {text}: write it as KEY=VALUE")
-    try:
-        return key, float(value) if "e" in value.lower() else yaml.safe_load(value)
-    except ValueError:  # an e, but no number
-        return key, yaml.safe_load(value)
-    except yaml.YAMLError as error:
-        raise RayboError(f"{option} {text}: the value is not YAML: {error}") from error
 
 
 def _finish(result: Result, storage: str, trials: int | None) -> None:

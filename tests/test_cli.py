@@ -19,7 +19,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from raybo import Box, Categorical, Choice, Float, Int, Space, __version__
-from raybo.cli import _pair, _settings, main
+from raybo.cli import main
+from raybo.cli_options import pair, settings_of
 from raybo.errors import StudyError
 from raybo.runtime.code import _is_everywhere, load_objective, send_by_value
 from raybo.runtime.recall import recall
@@ -253,16 +254,16 @@ def test_the_function_may_be_named_by_its_file(folder: Path) -> None:
     ],
 )
 def test_options_of_a_method_are_yaml(text: str, value: Any) -> None:
-    assert _pair(text, "--option") == ("k", value)
+    assert pair(text, "--option") == ("k", value)
 
 
 def test_limits_become_arguments_of_optimize() -> None:
     nothing = dict.fromkeys(
         ("trials", "seconds", "target", "workers", "timeout", "retries", "cpus", "gpus")
     )
-    assert _settings({**nothing, "custom": ()}) == {}
+    assert settings_of({**nothing, "custom": ()}) == {}
     given = {**nothing, "trials": 5, "retries": 0, "gpus": 0.5, "custom": ("tpu=2", "disk=0.5")}
-    assert _settings(given) == {
+    assert settings_of(given) == {
         "max_trials": 5,
         "retries": 0,
         "resources": {"num_cpus": 1, "num_gpus": 0.5, "resources": {"tpu": 2, "disk": 0.5}},

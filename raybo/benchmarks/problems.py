@@ -3,7 +3,8 @@
 Every function of a vector is searched on [-1, 1]^D, as REMBO and BOCK do, whatever its own
 domain: a `Box` whose objective maps the point to the domain. Names say what is meant:
 
-    branin, hartmann6, jenatton            the function itself
+    branin, hartmann6, jenatton, blocks    the function itself
+    fc3                                    a network to compress, trained on first use
     cascade-german, cascade-ionosphere     on data that are fetched on first use
     face-cascade                           on data of OpenCV and scikit-image
     layer100, layer200, layer500           weights of a network on MNIST, likewise
@@ -288,6 +289,8 @@ _LAYER = "raybo.benchmarks.layer:layer"
 _CASCADE = "raybo.benchmarks.cascade_stumps:cascade_problem"
 PROBLEMS: dict[str, Callable[..., Problem]] = {  # those of SCALABLE take a dimension
     "jenatton": _jenatton,
+    "blocks": partial(_elsewhere, "raybo.benchmarks.blocks:blocks"),
+    "fc3": partial(_elsewhere, "raybo.benchmarks.compression:fc3"),
     "cascade-ionosphere": partial(_elsewhere, _CASCADE, "ionosphere"),
     "cascade-german": partial(_elsewhere, _CASCADE, "german"),
     "face-cascade": partial(_elsewhere, "raybo.benchmarks.face_cascade:face_cascade"),

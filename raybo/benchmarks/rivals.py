@@ -60,6 +60,9 @@ PEERS = {
         f"{_HOME}.optuna_samplers:OptunaSampler", "optuna", "Optuna CMA-ES", {"sampler": "cmaes"}
     ),
     "hyperopt": Peer(f"{_HOME}.hyperopt_tpe:HyperoptTpe", "hyperopt", "Hyperopt TPE"),
+    "independent-gps": Peer(
+        f"{_HOME}.independent_gps:IndependentGps", "torch", "a Gaussian process per leaf"
+    ),
     "smac": Peer(f"{_HOME}.smac_forest:SmacForest", "smac", "SMAC3", install="pip install smac"),
     "hebo": Peer(
         f"{_HOME}.hebo_mace:HeboMace",

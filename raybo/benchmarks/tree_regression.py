@@ -69,7 +69,7 @@ def _at(space: AnySpace, base: tuple[float, ...]) -> Array:
 MODELS: dict[str, Model] = {"Add-Tree": by_tree, "independent": by_leaf}
 
 
-def test_error(problem: Problem, model: Model, n: int, seed: int) -> float:
+def log_error(problem: Problem, model: Model, n: int, seed: int) -> float:
     """log10 of the mean squared error on 50 points of a model of n points."""
     space, rng = problem.space, np.random.default_rng(seed)
     rows = space.sample(n + TEST_POINTS, rng)
@@ -86,18 +86,18 @@ def test_error(problem: Problem, model: Model, n: int, seed: int) -> float:
 @click.option("--problem", default="jenatton", show_default=True)
 def command(seeds: int, points: str, problem: str) -> None:
     """Test errors of models of a conditional function."""
+    single_thread()
     sizes = [int(text) for text in points.split(",")]
     table = Table(title=f"{problem}: log10 of the test error, median of {seeds}")
     table.add_column("model")
     for n in sizes:
         table.add_column(f"n = {n}", justify="right")
-    with single_thread():
-        for name, model in MODELS.items():
-            errors = [
-                [test_error(get_problem(problem), model, n, seed) for seed in range(seeds)]
-                for n in sizes
-            ]
-            table.add_row(name, *(f"{np.median(row):.2f}" for row in errors))
+    for name, model in MODELS.items():
+        errors = [
+            [log_error(get_problem(problem), model, n, seed) for seed in range(seeds)]
+            for n in sizes
+        ]
+        table.add_row(name, *(f"{np.median(row):.2f}" for row in errors))
     wide_console().print(table)
 
 

@@ -43,16 +43,13 @@ from raybo.space.design import sobol_point
 from raybo.space.tree import Vertex, expanded, paths, vertices
 from raybo.surrogate.fit import fit
 from raybo.surrogate.gp import GP, NOISE
-from raybo.surrogate.kernels.base import Hyper, LogNormal
-from raybo.surrogate.kernels.tree import tree_kernel
+from raybo.surrogate.kernels.tree import NOISE_HYPER, tree_kernel
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.vertices import VertexPosteriors
 
 ACQUISITIONS = ("ucb", "ei")
 CONFIDENCE = 0.1  # delta: the regret bound holds with probability 1 - delta
-SHAPE = "se"
-GROWTH = 0.6
-NOISE_HYPER = Hyper(NOISE, (), 1e-6, 1.0, 1e-3, LogNormal(-7.5, 2.0))
+GROWTH = 0.6  # of beta = 0.6 ln(2t), the default's bound; chosen on the Jenatton function
 
 
 @dataclass(frozen=True)
@@ -89,8 +86,9 @@ class AddTree:
             return Proposal(x=sobol_point(self.space, data.number, data.seed))
         paper, t = self.preset == "paper", len(data.loss)
         with one_thread():
-            kernel = tree_kernel(self.space, tree, SHAPE, ard=not paper)  # Alg. 1
-            gp, memo = fitted_gp(kernel, data, "cpu", noise=NOISE_HYPER, fit=partial(fit, mean=0.0))
+            kernel = tree_kernel(self.space, tree, "se", ard=not paper)  # Alg. 1
+            zero_mean = partial(fit, mean=0.0)
+            gp, memo = fitted_gp(kernel, data, "cpu", noise=NOISE_HYPER, fit=zero_mean)
             dim = max(1, *(len(vertex.columns) for vertex in tree))
             if paper:
                 gp = shorten(gp, t, dim)
@@ -132,7 +130,8 @@ def a_gp_ucb(gp: GP, t: int) -> float:
     noise = float(gp.theta[NOISE])
     gain = float(gp.chol.diagonal().log().sum()) - 0.5 * len(gp.X) * math.log(noise)  # eq. 11
     norm = (1.0 + math.log1p(t)) ** 0.5  # eq. 13
-    return (norm + 4.0 * math.sqrt(noise * (gain + 1.0 - math.log(CONFIDENCE)))) ** 2  # eq. 12
+    root: float = norm + 4.0 * math.sqrt(noise * (gain + 1.0 - math.log(CONFIDENCE)))  # eq. 12
+    return float(root * root)
 
 
 def shorten(gp: GP, t: int, dim: int) -> GP:

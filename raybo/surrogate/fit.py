@@ -73,9 +73,7 @@ class Target:
         )
 
 
-def likelihood(
-    K: Tensor, y: Tensor, mean: float | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
+def likelihood(K: Tensor, y: Tensor, mean: float | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """Negative log marginal likelihood of y ~ N(m, K), its gradient in K, and the mean m.
 
     Notes

@@ -184,7 +184,7 @@ class TestLadder:
         assert halves == pytest.approx(math.sqrt(found[0] * found[1]))
 
     def test_slope_beside_tells_a_peak_from_a_plain(self) -> None:
-        family: Family = lambda multiple: hill(0.5, 1.0)  # noqa: E731, ARG005
+        family: Family = lambda multiple: hill(0.5, 1.0)  # noqa: E731
         region = Region(np.zeros(2), np.ones(2), np.zeros((1, 2)))
         X = np.array([[0.5, 0.5], [0.0, 0.0]])
         for f, flat in ((hill(0.5, 0.1), False), (lambda Z: 1.0 + 1e-9 * Z.sum(1), True)):

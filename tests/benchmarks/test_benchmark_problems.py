@@ -19,7 +19,12 @@ from raybo.benchmarks.problems import (
 )
 from raybo.benchmarks.tasks import TASKS
 
-SOME = sorted({problem for task in TASKS.values() for problem in task.problems})
+# Those of known optimum: the applications have data to fetch, and tests of their own.
+SOME = sorted(
+    name
+    for name in {problem for task in TASKS.values() for problem in task.problems}
+    if get_problem(name).optimum is not None
+)
 
 
 class Spy:
@@ -104,7 +109,7 @@ def test_coordinates_depend_on_the_seed_only():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("bramin", "not known; there are jenatton, branin"),
+        ("bramin", "not known; there are jenatton, "),
         ("Branin", "not known"),
         ("levy", "needs a dimension: levy-20"),
         ("gaussian-7", "an even number of coordinates, got 7"),

@@ -42,7 +42,9 @@ class TestKernel:
         assert K.shape == (20, 20)
         np.testing.assert_allclose(K, K.T, atol=1e-12)
         assert torch.linalg.eigvalsh(K).min() > -1e-10
-        np.testing.assert_allclose(K.diagonal(), kernel.diag(X, starting_theta(kernel)), atol=1e-12)
+        np.testing.assert_allclose(
+            K.diagonal(), kernel.diag(X, starting_theta(kernel)), atol=1e-12
+        )
 
     def test_gradient_in_theta(self, name: str) -> None:
         kernel, X, Z = KERNELS[name], points(5, 0), points(4, 1)

@@ -18,7 +18,9 @@ from raybo.study.optimizer import Optimizer
 
 SPACES: dict[str, AnySpace] = {
     "one": Space({"x": Float(-2, 3)}),
-    "flat": Space({"a": Float(0, 1), "b": Float(1e-4, 1, log=True), "c": Float(-1, 1), "n": Int(1, 9)}),
+    "flat": Space(
+        {"a": Float(0, 1), "b": Float(1e-4, 1, log=True), "c": Float(-1, 1), "n": Int(1, 9)}
+    ),
     "mixed": Space({"a": Float(0, 1), "n": Int(0, 5), "k": Categorical(["u", "v", "w"])}),
     "constant": Space({"a": Float(0, 1), "b": Float(2, 2), "c": Float(0, 5)}),
     "tree": Space(
@@ -35,8 +37,9 @@ def build(name: str, space: AnySpace) -> Method | None:
     try:
         return build_method(name, space, CHEAP.get(name, {}))
     except SpaceError as error:
-        assert "use method" in str(error)  # it must say what to use instead
-        return None
+        if "use method" in str(error):  # it must say what to use instead
+            return None
+        raise
 
 
 CASES = [
@@ -47,7 +50,9 @@ CASES = [
 ]
 
 
-def data_of(space: AnySpace, n: int, losses: np.ndarray, pending: int = 0, copies: bool = False) -> Data:
+def data_of(
+    space: AnySpace, n: int, losses: np.ndarray, pending: int = 0, copies: bool = False
+) -> Data:
     rng = np.random.default_rng(0)
     width = space.dim if space.dense else 0
     rows = space.sample(n + pending, rng) if space.dense else np.empty((n + pending, width))
@@ -121,7 +126,7 @@ class TestMethod:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_an_unknown_option_is_refused_by_name(name: str) -> None:
-    with pytest.raises(RayboError, match="no option 'flavour'; it takes|no option 'flavour'"):
+    with pytest.raises(RayboError, match="has no option 'flavour'"):
         build_method(name, SPACES["flat"], {"flavour": 1})
 
 

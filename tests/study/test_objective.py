@@ -44,7 +44,9 @@ def test_what_is_no_finite_number_is_named(result: object, message: str) -> None
 
 
 def test_a_missing_metric_is_named_with_what_there_is() -> None:
-    with pytest.raises(ObjectiveError, match=r"\['acc', 'time'\], none of them is the metric 'loss'"):
+    with pytest.raises(
+        ObjectiveError, match=r"\['acc', 'time'\], none of them is the metric 'loss'"
+    ):
         Objective(metric="loss").parse({"acc": 1, "time": 2})
 
 

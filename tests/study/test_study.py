@@ -66,7 +66,9 @@ def test_lanes_do_not_see_each_other() -> None:
 
 
 @settings(derandomize=True, deadline=None, max_examples=50)
-@given(st.lists(st.tuples(st.sampled_from(["ask", "tell", "fail"]), st.integers(0, 30)), max_size=60))
+@given(
+    st.lists(st.tuples(st.sampled_from(["ask", "tell", "fail"]), st.integers(0, 30)), max_size=60)
+)
 def test_ask_and_tell_in_any_order_keep_each_trial_once(moves: list) -> None:
     study = Study(SPACE, RandomSearch(SPACE))
     ended: dict[int, State] = {}
@@ -85,7 +87,9 @@ def test_ask_and_tell_in_any_order_keep_each_trial_once(moves: list) -> None:
 def test_telling_twice_or_an_unknown_trial_says_so() -> None:
     study = Study(SPACE, RandomSearch(SPACE))
     study.tell(study.ask().number, 0.31)
-    with pytest.raises(StudyError, match=r"trial 0 was already told \(value 0.31\); a trial is told"):
+    with pytest.raises(
+        StudyError, match=r"trial 0 was already told \(value 0.31\); a trial is told"
+    ):
         study.tell(0, 0.5)
     with pytest.raises(StudyError, match="trial 17 is not known"):
         study.tell(17, 0.5)
@@ -127,7 +131,7 @@ def test_a_duplicate_is_replaced_by_a_fresh_point() -> None:
     class Stubborn:
         lanes = 1
 
-        def propose(self, data: Data, rng: np.random.Generator) -> Proposal:  # noqa: ARG002
+        def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
             return Proposal(x=np.array([0.5, 0.5]))
 
     study = Study(SPACE, Stubborn())
@@ -153,7 +157,7 @@ def test_a_model_that_fails_gives_a_random_point_and_a_warning(
     class Broken:
         lanes = 1
 
-        def propose(self, data: Data, rng: np.random.Generator) -> Proposal:  # noqa: ARG002
+        def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
             raise SurrogateError("3 rows: no Cholesky factor")
 
     trial = Study(SPACE, Broken()).ask()

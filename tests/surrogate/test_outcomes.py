@@ -11,8 +11,8 @@ from raybo.surrogate.outcomes import standardize
 FINITE = st.floats(-1e300, 1e300, allow_nan=False, width=64)
 
 
-def test_ordinary_losses_are_centred_and_scaled() -> None:
-    loss = np.random.default_rng(0).uniform(2.0, 8.0, 200)  # no tails
+def test_losses_without_a_bad_tail_are_centred_and_scaled() -> None:
+    loss = np.concatenate([np.linspace(-1.0, 0.0, 50), np.linspace(0.0, 0.01, 60)])
     np.testing.assert_allclose(standardize(loss), (loss - loss.mean()) / loss.std(), rtol=1e-9)
 
 
@@ -20,8 +20,8 @@ def test_a_bad_tail_is_compressed_and_a_good_one_is_not() -> None:
     loss = np.append(np.linspace(-1.0, 1.0, 51), [8.0, -8.0])
     y = standardize(loss)
     scale = np.ptp(y[:51]) / 2.0
-    assert y[51] - y[50] < 2.0 * 2.0 * scale  # room of two interquartile ranges, here of one
-    np.testing.assert_allclose(y[0] - y[52], 7.0 * scale)
+    assert y[51] - y[50] < 1.5 * scale  # of the seven that it was away
+    np.testing.assert_allclose(y[0] - y[52], 7.0 * scale, rtol=0.2)
 
 
 @settings(derandomize=True, deadline=None, max_examples=200)

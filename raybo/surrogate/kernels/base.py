@@ -19,13 +19,6 @@ class Prior(Protocol):
         """Log density over the hyperparameter itself, up to a constant, at exp(log_value)."""
 
 
-class Prior(Protocol):
-    """Prior density of positive hyperparameters."""
-
-    def log_density(self, log_value: Tensor) -> Tensor:
-        """Log densities, to be summed, at exp(log_value): all values of one hyperparameter (k,)."""
-
-
 @dataclass(frozen=True)
 class LogNormal:
     """Prior density of a positive hyperparameter: its logarithm is N(mu, sigma^2)."""

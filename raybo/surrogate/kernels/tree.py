@@ -17,6 +17,7 @@ from torch import Tensor
 
 from raybo.space.any_space import AnySpace
 from raybo.space.tree import Vertex
+from raybo.surrogate.gp import NOISE
 from raybo.surrogate.kernels.base import Hyper, LogNormal, Prior, Theta
 from raybo.surrogate.kernels.hamming import Hamming
 from raybo.surrogate.kernels.stationary import (
@@ -28,12 +29,14 @@ from raybo.surrogate.kernels.stationary import (
 
 UNORDERED = ("categorical", "choice")
 # Priors, of logarithms. A vertex has few columns, so its function is often close to a line or a
-# parabola, which a squared exponential kernel is only with long length-scales and large variances:
-# priors must let it. On 30 random points of the Jenatton function the test error is 1e-4 with these;
-# it is 1e-2 with the priors of a flat space, and with those `SPREAD` alone takes it to 1e-3.
+# parabola, which a squared exponential kernel is only with long length-scales and large
+# variances: priors must let it. With 30 random points of the Jenatton function the test error is
+# 1e-4 with
+# these and 1e-2 with the priors of a flat space.
 LENGTHSCALE, LENGTHSCALE_SPREAD = 1.5, 2.0
 VARIANCE_SPREAD = 5.0
 SPREAD = 1.0  # of one vertex about the others
+NOISE_HYPER = Hyper(NOISE, (), 1e-6, 1.0, 1e-3, LogNormal(-7.5, 2.0))  # for the same reason
 _CENTRE = 0.5  # subtracted from positions, so that squared distances lose few digits
 
 
@@ -170,7 +173,10 @@ class TreeKernel:
             r, r_valid = _padded(rows, n_rows, vertices)
             c, c_valid = _padded(columns, n_columns, vertices)
             inside = self.correlations(
-                self.own(X, vertices, r), self.own(Z, vertices, c), scale[vertices], weight[vertices]
+                self.own(X, vertices, r),
+                self.own(Z, vertices, c),
+                scale[vertices],
+                weight[vertices],
             )
             valid = r_valid[:, :, None] & c_valid[:, None, :]
             inside = inside * (variance[vertices][:, None, None] * valid)

@@ -1,0 +1,84 @@
+"""Options that commands of `raybo` share, and what they mean for `optimize`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from raybo.errors import RayboError
+
+STORAGE = "runs"
+
+_NAMES = {"trials": "max_trials", "seconds": "max_seconds"}
+_RESOURCES = ("cpus", "gpus", "custom")
+
+storage_option = click.option(
+    "--storage",
+    default=STORAGE,
+    show_default=True,
+    envvar="RAYBO_STORAGE",
+    help="Folder or URI (s3://...) where studies are kept.",
+)
+quiet_option = click.option("--quiet", is_flag=True, help="Show no progress.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def limit_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that `run` and `resume` share."""
+    positive = click.FloatRange(min=0, min_open=True)
+    options = [
+        click.option("--trials", type=click.IntRange(min=1), help="Evaluations in all."),
+        click.option("--seconds", type=positive, help="Start no evaluation after so long."),
+        click.option("--target", type=float, help="Stop at a value this good."),
+        click.option(
+            "--workers",
+            type=click.IntRange(min=1),
+            help="Evaluations at the same time.  [default: what the cluster has room for]",
+        ),
+        click.option("--timeout", type=positive, help="Seconds that one evaluation may take."),
+        click.option("--retries", type=click.IntRange(min=0), help="Tries after a failed one."),
+        click.option("--cpus", type=click.FloatRange(min=0), help="CPUs for one evaluation."),
+        click.option("--gpus", type=click.FloatRange(min=0), help="GPUs for one evaluation."),
+        click.option(
+            "--resource",
+            "custom",
+            metavar="NAME=AMOUNT",
+            multiple=True,
+            help="Custom resource of Ray for one evaluation; repeatable.",
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def settings_of(limits: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of `optimize` for the options of `limit_options` that were given."""
+    given = {key: value for key, value in limits.items() if value not in (None, ())}
+    settings = {_NAMES.get(k, k): v for k, v in given.items() if k not in _RESOURCES}
+    if any(key in given for key in _RESOURCES):
+        settings["resources"] = {
+            "num_cpus": given.get("cpus", 1),
+            "num_gpus": given.get("gpus", 0),
+        }
+    if "custom" in given:
+        amounts = dict(pair(text, "--resource") for text in given["custom"])
+        settings["resources"]["resources"] = amounts
+    return settings
+
+
+def pair(text: str, option: str) -> tuple[str, Any]:
+    """Key and value of KEY=VALUE, the value read as YAML."""
+    import yaml
+
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise RayboError(f"{option} {text}: write it as KEY=VALUE")
+    try:
+        return key, float(value) if "e" in value.lower() else yaml.safe_load(value)
+    except ValueError:  # an e, but no number
+        return key, yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise RayboError(f"{option} {text}: the value is not YAML: {error}") from error
