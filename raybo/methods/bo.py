@@ -36,6 +36,7 @@ from raybo.space.any_space import AnySpace
 from raybo.space.design import sobol_point
 from raybo.surrogate.gp import GP
 from raybo.surrogate.linalg import one_thread
+from raybo.surrogate.outcomes import MILD, STRONG
 
 ACQUISITIONS = ("log_ei", "ei", "ucb")
 MAXIMIZERS = ("lbfgsb", "direct", "cmaes", "elastic")
@@ -70,7 +71,11 @@ class Bo:
             # A learnt variance lets long length-scales model a trend: on the sum of ten Branins,
             # 100 evaluations, median of 3 seeds, 3.6 with it and 5.5 without.
             kernel = mixed_kernel(self.space, "se" if paper else "matern52", scaled=not paper)
-            gp, memo = fitted_gp(kernel, data, self.device)
+            # A model that must explain how bad the bad points are has less to say about the good
+            # ones: 20 dimensions, 100 evaluations, median of 6 seeds, mild against strong,
+            # Rosenbrock 16,400 and 5,400; the mean of ten Branins 5.6 and 3.8.
+            tail = MILD if paper else STRONG
+            gp, memo = fitted_gp(kernel, data, self.device, bad_side=tail)
             best = gp.fitted().min()
             pending = torch.as_tensor(data.pending, device=self.device)
             gp = gp.condition_on_mean(pending)

@@ -27,7 +27,7 @@ from raybo.surrogate.kernels.base import (
 )
 from raybo.surrogate.kernels.hamming import Hamming
 from raybo.surrogate.kernels.stationary import SE, Matern52
-from raybo.surrogate.outcomes import standardize
+from raybo.surrogate.outcomes import MILD, Tail, standardize
 
 Fit = Callable[..., dict[str, Tensor]]  # like `raybo.surrogate.fit.fit`
 
@@ -60,6 +60,7 @@ def fitted_gp(
     *,
     noise: Hyper = NOISE_HYPER,
     fit: Fit = fit,
+    bad_side: Tail = MILD,
 ) -> tuple[GP, dict[str, Any]]:
     """The Gaussian process of the told rows, and what to remember of it.
 
@@ -68,7 +69,7 @@ def fitted_gp(
     last one; `fit` is for kernels that have a better way to it than the common one.
     """
     X = torch.as_tensor(data.X, device=device)
-    y = torch.as_tensor(standardize(data.loss), device=device)
+    y = torch.as_tensor(standardize(data.loss, bad_side), device=device)
     last = max(
         (m for m in (*data.memos, *data.pending_memos) if "theta" in m),
         key=lambda m: m["fitted"],

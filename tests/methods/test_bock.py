@@ -270,7 +270,7 @@ def test_spaces_without_a_centre_are_refused_with_the_method_to_use() -> None:
 
 @pytest.mark.slow
 def test_is_ahead_of_random_search_on_repeated_hartmann6() -> None:
-    # 20 dimensions, 50 evaluations: measured 7 of 7 seeds; at least 5 are asked for.
+    # 20 dimensions, 50 evaluations: ahead by 0.5 or more in at least 5 of 7 seeds.
     problem = get_problem("repeated-hartmann6-20")
 
     def best(method: str, seed: int, **options: str) -> float:

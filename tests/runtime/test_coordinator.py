@@ -435,7 +435,8 @@ def test_resources_may_be_a_callable_of_the_config(tmp_path: Path) -> None:
 def test_a_journal_that_cannot_be_written_ends_the_study(tmp_path: Path) -> None:
     def take_over(c: Coordinator) -> None:
         if len(c.ledger.acknowledged) >= 3:
-            (tmp_path / "journal.lock").write_text('{"epoch": 99, "pid": 1, "since": 0}')
+            (tmp_path / "other").write_text('{"epoch": 99, "pid": 1, "since": 0}')
+            (tmp_path / "other").replace(tmp_path / "journal.lock")  # at once, as a writer does
 
     done = run(tmp_path, FakeBackend(lambda x: x), take_over, max_trials=10_000)
     assert done.state == "failed"
