@@ -25,10 +25,12 @@ logger = logging.getLogger(__name__)
 NAMESPACE = "raybo"
 
 _POLL_SECONDS = 0.5  # a waiting poll returns; Ctrl-C is seen between two
-_ANSWER_SECONDS = 30.0  # for an answer: a coordinator may be restarting
+_ANSWER_SECONDS = 30.0  # for an answer: a coordinator may be starting
+_RETRY_SECONDS = 0.2
 _SILENCE_SECONDS = 600.0  # without any answer: the study is given up
 _GONE_SECONDS = 40.0  # for the coordinator of a driver that was killed to end
 _LIVE_SECONDS = 5.0  # a driver that polled since then is alive
+_MAX_DEATHS = 10  # of a coordinator without any news between them
 
 Callback = Callable[[Trial], Any] | Any
 
@@ -84,7 +86,7 @@ class Driver:
 
     def __init__(
         self,
-        actor: Any,
+        start: Callable[[], Any],
         parcel: list[Any],
         decode: Callable[[Mapping[str, Any]], Trial],
         view: View,
@@ -94,7 +96,8 @@ class Driver:
     ) -> None:
         self.trials: list[Trial] = []  # as they finished
         self.answer: dict[str, Any] = {}  # the last one
-        self._actor = actor
+        self._start = start
+        self._deaths = 0  # of the coordinator, since the last news
         self._parcel = parcel
         self._decode = decode
         self._view = view
@@ -102,6 +105,7 @@ class Driver:
         self._seen = seen  # trials that had finished before, in earlier sessions
         self._resume_line = resume_line
         self._obeyed = 0
+        self._actor = start()
 
     def follow(self) -> None:
         """Return when the study has ended.
@@ -119,6 +123,10 @@ class Driver:
             kind, message = self.answer["error"]
             raise _error_class(kind)(message)
 
+    def close(self) -> None:
+        """End the coordinator."""
+        ray.kill(self._actor)
+
     def _poll(self) -> dict[str, Any]:
         deadline = time.monotonic() + _SILENCE_SECONDS
         while True:
@@ -126,20 +134,34 @@ class Driver:
                 ref = self._actor.poll.remote(len(self.trials), _POLL_SECONDS, self._parcel)
                 answer: dict[str, Any] = ray.get(ref, timeout=_ANSWER_SECONDS)
             except (exceptions.GetTimeoutError, exceptions.ActorUnavailableError):
+                time.sleep(_RETRY_SECONDS)
                 if time.monotonic() > deadline:
                     raise StudyFailed(
                         f"the coordinator has not answered for {_SILENCE_SECONDS:g} s; "
                         f"{self._resume_line}"
                     ) from None
-            except exceptions.RayActorError as error:
-                raise StudyFailed(
-                    f"the coordinator was lost: {error}; {self._resume_line}"
-                ) from None
+            except exceptions.RayTaskError as error:
+                raise StudyFailed(f"the coordinator failed: {error}") from None
+            except exceptions.RayError as error:
+                self._start_again(error)
             else:
                 return answer
 
+    def _start_again(self, error: Exception) -> None:
+        """Replace a coordinator that died; the new one replays the journal and goes on."""
+        self._deaths += 1
+        if self._deaths > _MAX_DEATHS:
+            raise StudyFailed(
+                f"the coordinator died {_MAX_DEATHS} times without a result in between, the last "
+                f"time with {type(error).__name__}: {error}; {self._resume_line}"
+            ) from None
+        logger.warning("the coordinator died (%s): starting it again", type(error).__name__)
+        ray.kill(self._actor)  # one that the memory monitor killed keeps its name until told so
+        self._actor = self._start()
+
     def _take(self, answer: dict[str, Any]) -> None:
         self.answer = answer
+        self._deaths = 0 if answer["items"] else self._deaths
         for item in answer["items"]:
             trial = self._decode(item)
             self.trials.append(trial)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import math
 import os
@@ -158,19 +159,19 @@ def optimize(
         _put(Work(objective, space, goal), "the objective", objective),
         _put(Search(space, built, goal, seed), "the method", built),
     ]
+    start = functools.partial(start_actor, CoordinatorActor, plan, driver_node())
+
+    def decode(item: Mapping[str, Any]) -> Trial:
+        return trial_from_json(item, space)
+
     with make_view(progress) as view:
-        actor = start_actor(CoordinatorActor, plan, driver_node())
-
-        def decode(item: Mapping[str, Any]) -> Trial:
-            return trial_from_json(item, space)
-
         driver = Driver(
-            actor, parcel, decode, view, callbacks, len(record.order), _resume_line(plan)
+            start, parcel, decode, view, callbacks, len(record.order), _resume_line(plan)
         )
         try:
             driver.follow()
         finally:
-            ray.kill(actor)
+            driver.close()
     answer = driver.answer
     trials = driver.trials + [decode(item) for item in answer["pending"]]
     return Result(

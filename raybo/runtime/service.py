@@ -98,12 +98,12 @@ class Service:
         return time.monotonic() - self._polled
 
 
-@ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
+@ray.remote(num_cpus=0, max_restarts=0)
 class CoordinatorActor:
     """A Service in a process of its own; made again, it replays the journal and goes on.
 
-    What the service needs comes with each poll, since an actor that can be restarted should have
-    no large arguments (ray-project/ray#53727); the driver keeps it in the object store.
+    The driver makes it again, not Ray: when memory runs short, Ray's monitor first kills what Ray
+    could restart, so a restartable coordinator would die for the evaluation that eats the memory.
     """
 
     def __init__(self, who: Mapping[str, Any]) -> None:

@@ -268,7 +268,12 @@ def test_a_trial_that_eats_the_memory_is_killed_and_recorded(tmp_path: Path) -> 
     pairs = [line.split() for line in Path("/proc/meminfo").read_text().splitlines()]
     sizes = {pair[0]: int(pair[1]) for pair in pairs}
     used = 1 - sizes["MemAvailable:"] / sizes["MemTotal:"]
-    output = run_alone(tmp_path, MEMORY, RAY_memory_usage_threshold=f"{used + 0.1:.3f}")
+    output = run_alone(
+        tmp_path,
+        MEMORY,
+        RAY_memory_usage_threshold=f"{used + 0.1:.3f}",
+        RAY_max_kill_memory_buffer_bytes=str(10**8),  # else the coordinator is killed too
+    )
     assert "RESULT failed 2 out of memory: Ray's monitor killed the worker" in output, output
 
 
