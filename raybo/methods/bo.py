@@ -13,6 +13,7 @@ with: squared exponential kernel, expected improvement, DIRECT.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -34,6 +35,7 @@ from raybo.methods.model import (
 from raybo.methods.options import PRESETS, check_choice, check_count, require_columns
 from raybo.space.any_space import AnySpace
 from raybo.space.design import sobol_point
+from raybo.surrogate.fit import fit
 from raybo.surrogate.gp import GP
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.outcomes import MILD, STRONG
@@ -75,7 +77,8 @@ class Bo:
             # ones: 20 dimensions, 100 evaluations, median of 6 seeds, mild against strong,
             # Rosenbrock 16,400 and 5,400; the mean of ten Branins 5.6 and 3.8.
             tail = MILD if paper else STRONG
-            gp, memo = fitted_gp(kernel, data, self.device, bad_side=tail)
+            quick = partial(fit, max_iterations=50 >> data.haste)
+            gp, memo = fitted_gp(kernel, data, self.device, fit=quick, bad_side=tail)
             best = gp.fitted().min()
             pending = torch.as_tensor(data.pending, device=self.device)
             gp = gp.condition_on_mean(pending)

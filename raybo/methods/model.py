@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from raybo.acquisition.closed_form import ClosedForm
 from raybo.acquisition.functions import ei, log_ei, ucb
 from raybo.acquisition.maximizers.base import Acquisition, Region
 from raybo.acquisition.maximizers.elastic import Family, stretch
@@ -26,7 +28,7 @@ from raybo.surrogate.kernels.base import (
     starting_theta,
 )
 from raybo.surrogate.kernels.hamming import Hamming
-from raybo.surrogate.kernels.stationary import SE, Matern52
+from raybo.surrogate.kernels.stationary import SE, Matern52, Stationary
 from raybo.surrogate.outcomes import MILD, Tail, standardize
 
 Fit = Callable[..., dict[str, Tensor]]  # like `raybo.surrogate.fit.fit`
@@ -100,11 +102,13 @@ def theta_from_json(item: Mapping[str, Any], device: str = "cpu") -> dict[str, T
 
 def acquisition_of(gp: GP, name: str, best: Tensor, n: int) -> Acquisition:
     """The acquisition called `name` of a model of n told rows."""
+    beta = 0.2 * gp.X.shape[1] * math.log(2.0 * n)  # Kandasamy et al. 2015
+    if isinstance(gp.kernel, Stationary) and gp.X.device.type == "cpu":
+        return ClosedForm(gp, name, beta if name == "ucb" else float(best))
     if name == "log_ei":
         return lambda X: log_ei(gp.posterior(X), best)
     if name == "ei":
         return lambda X: ei(gp.posterior(X), best)
-    beta = 0.2 * gp.X.shape[1] * np.log(2.0 * n)  # Kandasamy et al. 2015
     return lambda X: ucb(gp.posterior(X), beta)
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from raybo.errors import SurrogateError
 from raybo.surrogate.gp import MEAN, NOISE
 from raybo.surrogate.kernels.base import Hyper, Kernel, LogNormal, Theta
+from raybo.surrogate.kernels.stationary import Stationary
 from raybo.surrogate.linalg import cholesky
 
 NOISE_HYPER = Hyper(NOISE, (), 1e-6, 1.0, 1e-2, LogNormal(-4.0, 1.0))
@@ -55,12 +56,21 @@ class Target:
     def __call__(self, flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Value and gradient."""
         logs = torch.as_tensor(flat, device=self.X.device).requires_grad_()
+        penalty = self.penalty(logs)
+        # d(-log p)/dK is known in closed form, so autograd only runs through the kernel.
+        if isinstance(self.kernel, Stationary):  # and not even there
+            with torch.no_grad():
+                theta = self.theta(logs)
+                K, pull = self.kernel.with_pull(self.X, theta)
+                value, slope, _ = likelihood(K + theta[NOISE] * self.eye, self.y, self.mean)
+                by_noise = theta[NOISE] * slope.diagonal().sum()
+                gradient = torch.cat([pull(slope), by_noise[None]])
+            (by_prior,) = torch.autograd.grad(penalty, logs)
+            return float(value + penalty.detach()), (gradient + by_prior).cpu().numpy()
         theta = self.theta(logs)
         K = self.kernel(self.X, self.X, theta) + theta[NOISE] * self.eye
         with torch.no_grad():
             value, slope, _ = likelihood(K, self.y, self.mean)
-        penalty = self.penalty(logs)
-        # d(-log p)/dK is known in closed form, so autograd only runs through the kernel.
         (gradient,) = torch.autograd.grad((K * slope).sum() + penalty, logs)
         return float(value + penalty.detach()), gradient.cpu().numpy()
 

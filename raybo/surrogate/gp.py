@@ -14,6 +14,7 @@ from raybo.surrogate.linalg import cholesky, extend_cholesky
 
 NOISE = "noise"  # variance of the noise, beside the kernel's own hyperparameters in theta
 MEAN = "mean"  # constant mean of the process
+LEAST_VARIANCE = 1e-18
 
 
 class Posterior(NamedTuple):
@@ -57,7 +58,7 @@ class GP:
             mean = mean + self.theta[MEAN]
         half = torch.linalg.solve_triangular(self.chol, K, upper=False)
         variance = kernel.diag(X, theta) - half.square().sum(0)
-        return Posterior(mean, variance.clamp_min(1e-18))
+        return Posterior(mean, variance.clamp_min(LEAST_VARIANCE))
 
     def fitted(self) -> Tensor:
         """Posterior mean at the rows of the data, without another solve."""
@@ -67,25 +68,31 @@ class GP:
         """The process with more rows and the same hyperparameters."""
         if not len(X):
             return self
-        corner = self.kernel(X, X, self.theta) + self.theta[NOISE] * torch.eye(
-            len(X), dtype=X.dtype, device=X.device
-        )
-        chol = extend_cholesky(self.chol, self.kernel(self.X, X, self.theta), corner)
+        chol = self._extend(X, self.kernel(self.X, X, self.theta))
         all_y = torch.cat([self.y, y])
-        return replace(
-            self,
-            X=torch.cat([self.X, X]),
-            y=all_y,
-            chol=chol,
-            alpha=_solve(chol, all_y - self.theta[MEAN]),
-        )
+        alpha = _solve(chol, all_y - self.theta[MEAN])
+        return replace(self, X=torch.cat([self.X, X]), y=all_y, chol=chol, alpha=alpha)
 
     def condition_on_mean(self, X: Tensor) -> GP:
         """The process with pending rows told their own posterior mean (Desautels et al. 2014).
 
-        The variance shrinks around them, the mean does not move.
+        The variance shrinks around them, the mean does not move: their alpha is 0.
         """
-        return self.condition(X, self.posterior(X).mean) if len(X) else self
+        if not len(X):
+            return self
+        cross = self.kernel(self.X, X, self.theta)
+        return replace(
+            self,
+            X=torch.cat([self.X, X]),
+            y=torch.cat([self.y, cross.T @ self.alpha + self.theta[MEAN]]),
+            chol=self._extend(X, cross),
+            alpha=torch.cat([self.alpha, self.alpha.new_zeros(len(X))]),
+        )
+
+    def _extend(self, X: Tensor, cross: Tensor) -> Tensor:
+        eye = torch.eye(len(X), dtype=X.dtype, device=X.device)
+        corner = self.kernel(X, X, self.theta) + self.theta[NOISE] * eye
+        return extend_cholesky(self.chol, cross, corner)
 
     def with_theta(self, changes: Theta) -> GP:
         """The process on the same rows with some hyperparameters changed."""

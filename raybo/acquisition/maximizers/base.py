@@ -11,6 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from raybo.acquisition.closed_form import ClosedForm
+
 Array = NDArray[np.float64]
 Acquisition = Callable[[Tensor], Tensor]  # (m, d) -> (m,)
 
@@ -41,6 +43,16 @@ class Maximizer(Protocol):
 
     def __call__(self, f: Acquisition, region: Region, rng: np.random.Generator) -> Array:
         """Best point found (d,): in the region, snapped, no worse than the best start."""
+
+
+def with_gradient(f: Acquisition, X: Array, device: str = "cpu") -> tuple[Array, Array]:
+    """Acquisition at the rows of X (m,) and its gradients (m, d), as arrays."""
+    if isinstance(f, ClosedForm):
+        return f.with_gradient(X)
+    Z = torch.as_tensor(X, device=device).requires_grad_()
+    value = f(Z)
+    (gradient,) = torch.autograd.grad(value.sum(), Z)
+    return value.detach().cpu().numpy(), gradient.cpu().numpy()
 
 
 def values(f: Acquisition, X: Array, device: str = "cpu") -> Array:

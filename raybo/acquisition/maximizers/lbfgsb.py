@@ -12,15 +12,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from raybo.acquisition.maximizers.base import Acquisition, Array, Region, values
+from raybo.acquisition.maximizers.base import Acquisition, Array, Region, values, with_gradient
 from raybo.acquisition.maximizers.grid import climb_grid
 
 _MEMORY = 8
 _ARMIJO = 1e-4
 _BACKTRACK = 0.3
+_ENOUGH = 1e-5  # a step that gains less than this share of |f| is the last: a log EI to 1e-3
 
 Rows = NDArray[np.intp]
 
@@ -60,7 +60,9 @@ class Lbfgsb:
         upper = np.broadcast_to(region.upper, X.shape).copy()
         held = list(region.grids)
         lower[:, held] = upper[:, held] = X[:, held]
-        climbed, gain = climb(f, X, lower, upper, self.max_evaluations, region.device, self.flat)
+        climbed, gain = climb(
+            f, X, lower, upper, self.max_evaluations, region.device, self.flat, _ENOUGH
+        )
         snapped = region.snap(climbed)
         if not np.array_equal(snapped, climbed):
             gain = values(f, snapped, region.device)
@@ -76,6 +78,7 @@ def climb(
     max_evaluations: int,
     device: str = "cpu",
     flat: float = 0.0,
+    enough: float = 1e-9,
 ) -> tuple[Array, Array]:
     """Climb f from every row of X inside the rows of bounds.
 
@@ -89,27 +92,36 @@ def climb(
         Bound on the batched evaluations.
     flat
         Rows all of whose partial derivatives are below this share of |f| stay where they are.
+    enough
+        A row stops after a step that gains less than this share of |f|.
 
     Returns
     -------
     tuple
         Points (m, d) and their values (m,), none below its start's.
     """
-    return _Climb(f, X, lower, upper, device, flat).run(max_evaluations)
+    return _Climb(f, X, lower, upper, device, flat, enough).run(max_evaluations)
 
 
 class _Climb:
     """State of all starts; signs are turned here once, to minimise F = -f."""
 
     def __init__(
-        self, f: Acquisition, X: Array, lower: Array, upper: Array, device: str, flat: float
+        self,
+        f: Acquisition,
+        X: Array,
+        lower: Array,
+        upper: Array,
+        device: str,
+        flat: float,
+        enough: float,
     ) -> None:
-        self.f, self.device = f, device
+        self.f, self.device, self.enough = f, device, enough
         self.lower, self.upper = lower, upper
         self.X = np.clip(X, lower, upper)
         m, d = X.shape
         self.F, self.G = self._evaluate(self.X)
-        self.S, self.Y = np.zeros((2, _MEMORY, m, d))  # steps and changes of gradient
+        self.S, self.Y = np.zeros((2, _MEMORY, m, d))  # steps, changes of gradient; newest first
         self.rho = np.zeros((_MEMORY, m))
         self.count = np.zeros(m, dtype=int)
         self.direction = np.zeros((m, d))
@@ -127,10 +139,8 @@ class _Climb:
         return self.X, -self.F
 
     def _evaluate(self, X: Array) -> tuple[Array, Array]:
-        Z = torch.as_tensor(X, device=self.device).requires_grad_()
-        value = self.f(Z)
-        (gradient,) = torch.autograd.grad(value.sum(), Z)
-        F, G = -value.detach().cpu().numpy(), -gradient.cpu().numpy()
+        value, gradient = with_gradient(self.f, X, self.device)
+        F, G = -value, -gradient
         bad = ~(np.isfinite(F) & np.isfinite(G).all(1))
         F[bad], G[bad] = np.inf, 0.0
         return F, G
@@ -150,7 +160,7 @@ class _Climb:
         self.X[taken], self.F[taken], self.G[taken] = new[ok], F[ok], gradient[ok]
         self._aim(taken)
         # Relative to F alone: an expected improvement of 1e-12 is climbed like any other.
-        self.active[taken] = (decrease[ok] > 1e-9 * np.abs(F[ok])) & (
+        self.active[taken] = (decrease[ok] > self.enough * np.abs(F[ok])) & (
             np.abs(self.direction[taken]).max(1, initial=0.0) > 1e-10
         )
         back = rows[~ok]
@@ -162,9 +172,9 @@ class _Climb:
         good = curvature > 1e-10 * np.sqrt((s * s).sum(1) * (y * y).sum(1))
         good &= curvature > 1e-300  # its reciprocal is finite
         rows, s, y = rows[good], s[good], y[good]
-        slot = self.count[rows] % _MEMORY
-        self.S[slot, rows], self.Y[slot, rows] = s, y
-        self.rho[slot, rows] = 1.0 / curvature[good]
+        for memory, newest in ((self.S, s), (self.Y, y), (self.rho, 1.0 / curvature[good])):
+            memory[1:, rows] = memory[:-1, rows]
+            memory[0, rows] = newest
         self.count[rows] += 1
 
     def _aim(self, rows: Rows) -> None:
@@ -175,24 +185,23 @@ class _Climb:
         q = g.copy()
         count = self.count[rows]
         depth = min(_MEMORY, int(count.max(initial=0)))
-        kept = []
-        for j in range(depth):  # newest first
-            slot = (count - 1 - j) % _MEMORY
-            rho = np.where(j < count, self.rho[slot, rows], 0.0)
-            s = np.where(blocked, 0.0, self.S[slot, rows])
-            y = np.where(blocked, 0.0, self.Y[slot, rows])
-            a = rho * (s * q).sum(1)
-            q -= a[:, None] * y
-            kept.append((rho, s, y, a))
-        if kept:
-            rho, s, y, _ = kept[0]
-            norm = (y * y).sum(1)
+        free = ~blocked
+        S, Y, rho = (
+            self.S[:depth, rows] * free,
+            self.Y[:depth, rows] * free,
+            self.rho[:depth, rows],
+        )
+        a = np.zeros((depth, len(rows)))
+        for j in range(depth):  # a memory that a row does not have yet has rho 0
+            a[j] = rho[j] * _dot(S[j], q)
+            q -= a[j, :, None] * Y[j]
+        if depth:
+            norm = _dot(Y[0], Y[0])
             fits = norm > 0
-            scale = np.where(fits, (s * y).sum(1) / np.where(fits, norm, 1.0), 1.0)
+            scale = np.where(fits, _dot(S[0], Y[0]) / np.where(fits, norm, 1.0), 1.0)
             q *= np.where(scale > 0, scale, 1.0)[:, None]
-        for rho, s, y, a in reversed(kept):
-            b = rho * (y * q).sum(1)
-            q += (a - b)[:, None] * s
+        for j in reversed(range(depth)):
+            q += (a[j] - rho[j] * _dot(Y[j], q))[:, None] * S[j]
         direction = np.where(blocked, 0.0, -q)
         uphill = (direction * g).sum(1) >= -1e-12 * np.abs(g).sum(1) * np.abs(direction).sum(1)
         first = uphill | (count == 0)
@@ -203,3 +212,8 @@ class _Climb:
         scaled = -(g / np.where(size > 0, size, 1.0)[:, None]) * (0.05 * width)[:, None]
         self.direction[rows] = np.where(first[:, None], scaled, direction)
         self.step[rows] = 1.0
+
+
+def _dot(A: Array, B: Array) -> Array:
+    """Products of the rows of A and B."""
+    return np.asarray(np.einsum("ij,ij->i", A, B))

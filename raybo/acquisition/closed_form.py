@@ -1,0 +1,144 @@
+"""Acquisitions of a stationary process with their gradients in closed form, in numpy.
+
+A search climbs in small batches, where the arithmetic costs less than the calls: a numpy call
+takes a quarter of a torch call's time, and autograd doubles the calls. This is the same function
+as `functions` applied to `GP.posterior`, for the commonest model, in a sixth of the time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.special import erfcx, ndtr
+from torch import Tensor
+
+from raybo.acquisition.functions import ei, log_ei, ucb
+from raybo.errors import SurrogateError
+from raybo.surrogate.gp import GP, LEAST_VARIANCE, MEAN, Posterior
+from raybo.surrogate.kernels.stationary import Stationary
+
+Array = NDArray[np.float64]
+
+_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+_SERIES_BELOW = -200.0
+
+
+class Score(NamedTuple):
+    """Values (m,) of an acquisition, and their derivatives in the posterior's moments."""
+
+    value: Array
+    by_mean: Array
+    by_variance: Array
+
+
+class ClosedForm:
+    """An acquisition, compared with `level`, of a process with a stationary kernel on the CPU."""
+
+    def __init__(self, gp: GP, name: str, level: float) -> None:
+        kernel = gp.kernel
+        if not isinstance(kernel, Stationary):
+            raise SurrogateError(f"a closed form needs a stationary kernel, this is {kernel}")
+        self.gp, self.level = gp, level
+        self.plain, self.score = _ACQUISITIONS[name]
+        self.matern = kernel.shape == "matern52"
+        self.lengthscale = gp.theta["lengthscale"].numpy()
+        self.variance = float(gp.theta["variance"]) if kernel.scaled else 1.0
+        self.mean = float(gp.theta[MEAN])
+        self.alpha = gp.alpha.numpy()
+        X = gp.X.numpy() / self.lengthscale
+        self.centre = X.mean(0)  # keeps the cancellation in squared distances small
+        self.X = X - self.centre
+        self.norms = np.einsum("ij,ij->i", self.X, self.X)[:, None]
+
+    def __call__(self, X: Tensor) -> Tensor:
+        """Values (m,), differentiable by autograd like any acquisition."""
+        return self.plain(self.gp.posterior(X), torch.as_tensor(self.level, dtype=X.dtype))
+
+    def with_gradient(self, X: Array) -> tuple[Array, Array]:
+        """Values (m,) and gradients (m, d).
+
+        Notes
+        -----
+        With K = k(data, x): mean = K'alpha, variance = k(x, x) - |L^-1 K|^2, so a gain of which
+        the derivatives in them are (a, b) has the derivative a alpha - 2 b L^-T L^-1 K in K, and
+        K is a function of the squared distances |x|^2 + |data|^2 - 2 x data.
+        """
+        Z = X / self.lengthscale - self.centre
+        sq = self.norms + np.einsum("ij,ij->i", Z, Z) - 2.0 * (self.X @ Z.T)
+        np.maximum(sq, 0.0, out=sq)
+        if self.matern:  # (1 + r + r^2 / 3) exp(-r), r = sqrt(5 sq): see stationary.matern52
+            r = np.sqrt(5.0 * sq)
+            decay = self.variance * np.exp(-r)
+            slope = (1.0 + r) * decay
+            K = slope + (5.0 / 3.0) * sq * decay
+            slope *= -5.0 / 6.0
+        else:
+            K = self.variance * np.exp(-0.5 * sq)
+            slope = -0.5 * K
+        half = _solve(self.gp.chol, K, upper=False)
+        variance = self.variance - np.einsum("ij,ij->j", half, half)
+        mean = self.alpha @ K + self.mean
+        score = self.score(mean, np.maximum(variance, LEAST_VARIANCE), self.level)
+        by_variance = np.where(variance > LEAST_VARIANCE, score.by_variance, 0.0)
+        whole = _solve(self.gp.chol.T, half, upper=True)
+        W = slope * (self.alpha[:, None] * score.by_mean - 2.0 * by_variance * whole)
+        gradient = (Z * W.sum(0)[:, None] - W.T @ self.X) * (2.0 / self.lengthscale)
+        return score.value, gradient
+
+
+def _solve(chol: Tensor, right: Array, *, upper: bool) -> Array:
+    """Triangular solve by torch, which keeps to one thread under `one_thread`."""
+    solved: Array = torch.linalg.solve_triangular(
+        chol, torch.from_numpy(right), upper=upper
+    ).numpy()
+    return solved
+
+
+def log_h(z: Array) -> tuple[Array, Array]:
+    """log(phi(z) + z Phi(z)) and its derivative, as `functions.log_h`."""
+    left = np.clip(z, _SERIES_BELOW, 0.0)
+    mills = math.sqrt(math.pi / 2.0) * erfcx(left * -math.sqrt(0.5))
+    inner = 1.0 + left * mills
+    value = np.log(inner) - (0.5 * left * left + _LOG_SQRT_2PI)
+    slope = mills / inner
+    if z.max(initial=-1.0) > 0.0:
+        right = np.maximum(z, 0.0)
+        cdf = ndtr(right)
+        h = np.exp(-0.5 * right * right - _LOG_SQRT_2PI) + right * cdf
+        value, slope = np.where(z > 0, np.log(h), value), np.where(z > 0, cdf / h, slope)
+    if z.min(initial=0.0) < _SERIES_BELOW:
+        far = np.minimum(z, _SERIES_BELOW)
+        tail = (1.0 / far) ** 2
+        series = np.log1p(tail * (15.0 * tail - 3.0)) - 2.0 * np.log(-far) - _LOG_SQRT_2PI
+        is_far = z < _SERIES_BELOW
+        value = np.where(is_far, series - 0.5 * far * far, value)
+        slope = np.where(is_far, -far * (1.0 + 2.0 * tail), slope)
+    return value, slope
+
+
+def _score_log_ei(mean: Array, variance: Array, best: float) -> Score:
+    sd = np.sqrt(variance)
+    z = (best - mean) / sd
+    value, slope = log_h(z)
+    return Score(value + np.log(sd), -slope / sd, (1.0 - slope * z) / (2.0 * variance))
+
+
+def _score_ei(mean: Array, variance: Array, best: float) -> Score:
+    log_gain, by_mean, by_variance = _score_log_ei(mean, variance, best)
+    gain = np.exp(log_gain)
+    return Score(gain, gain * by_mean, gain * by_variance)
+
+
+def _score_ucb(mean: Array, variance: Array, beta: float) -> Score:
+    bonus = np.sqrt(beta * variance)
+    return Score(bonus - mean, -np.ones_like(mean), 0.5 * bonus / variance)
+
+
+_ACQUISITIONS: dict[
+    str, tuple[Callable[[Posterior, Tensor], Tensor], Callable[[Array, Array, float], Score]]
+] = {"log_ei": (log_ei, _score_log_ei), "ei": (ei, _score_ei), "ucb": (ucb, _score_ucb)}
