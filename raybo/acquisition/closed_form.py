@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dtrtrs
 from scipy.special import erfcx, ndtr
 from torch import Tensor
 
@@ -50,10 +51,11 @@ class ClosedForm:
         self.variance = float(gp.theta["variance"]) if kernel.scaled else 1.0
         self.mean = float(gp.theta[MEAN])
         self.alpha = gp.alpha.numpy()
+        self.chol = np.asfortranarray(gp.chol.numpy())
         X = gp.X.numpy() / self.lengthscale
         self.centre = X.mean(0)  # keeps the cancellation in squared distances small
         self.X = X - self.centre
-        self.norms = np.einsum("ij,ij->i", self.X, self.X)[:, None]
+        self.norms = np.einsum("ij,ij->i", self.X, self.X)
 
     def __call__(self, X: Tensor) -> Tensor:
         """Values (m,), differentiable by autograd like any acquisition."""
@@ -69,7 +71,10 @@ class ClosedForm:
         K is a function of the squared distances |x|^2 + |data|^2 - 2 x data.
         """
         Z = X / self.lengthscale - self.centre
-        sq = self.norms + np.einsum("ij,ij->i", Z, Z) - 2.0 * (self.X @ Z.T)
+        sq = Z @ self.X.T  # rows are points of X, as LAPACK likes them: one column each
+        sq *= -2.0
+        sq += self.norms
+        sq += np.einsum("ij,ij->i", Z, Z)[:, None]
         np.maximum(sq, 0.0, out=sq)
         if self.matern:  # (1 + r + r^2 / 3) exp(-r), r = sqrt(5 sq): see stationary.matern52
             r = np.sqrt(5.0 * sq)
@@ -80,23 +85,23 @@ class ClosedForm:
         else:
             K = self.variance * np.exp(-0.5 * sq)
             slope = -0.5 * K
-        half = _solve(self.gp.chol, K, upper=False)
-        variance = self.variance - np.einsum("ij,ij->j", half, half)
-        mean = self.alpha @ K + self.mean
-        score = self.score(mean, np.maximum(variance, LEAST_VARIANCE), self.level)
+        half = _solve(self.chol, K, trans=0)
+        variance = self.variance - np.einsum("ij,ij->i", half, half)
+        score = self.score(
+            K @ self.alpha + self.mean, np.maximum(variance, LEAST_VARIANCE), self.level
+        )
         by_variance = np.where(variance > LEAST_VARIANCE, score.by_variance, 0.0)
-        whole = _solve(self.gp.chol.T, half, upper=True)
-        W = slope * (self.alpha[:, None] * score.by_mean - 2.0 * by_variance * whole)
-        gradient = (Z * W.sum(0)[:, None] - W.T @ self.X) * (2.0 / self.lengthscale)
+        W = _solve(self.chol, half, trans=1)
+        W *= -2.0 * by_variance[:, None]
+        W += score.by_mean[:, None] * self.alpha
+        W *= slope
+        gradient = (Z * W.sum(1)[:, None] - W @ self.X) * (2.0 / self.lengthscale)
         return score.value, gradient
 
 
-def _solve(chol: Tensor, right: Array, *, upper: bool) -> Array:
-    """Triangular solve by torch, which keeps to one thread under `one_thread`."""
-    solved: Array = torch.linalg.solve_triangular(
-        chol, torch.from_numpy(right), upper=upper
-    ).numpy()
-    return solved
+def _solve(chol: Array, rows: Array, trans: int) -> Array:
+    """L^-1 r for each row r, or L^-T r."""
+    return np.asarray(dtrtrs(chol, rows.T, lower=1, trans=trans)[0].T)
 
 
 def log_h(z: Array) -> tuple[Array, Array]:

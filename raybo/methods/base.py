@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Memo = Mapping[str, Any]
 
+MOST_HASTE = 2
+
 
 @dataclass(frozen=True)
 class Data:
@@ -29,6 +31,9 @@ class Data:
     memos: tuple[Memo, ...]  # (n) what the method noted when it proposed them
     pending: Array  # (p, d) asked, not yet told
     pending_memos: tuple[Memo, ...]  # (p)
+    haste: int = 0  # 0 to MOST_HASTE: how much to save on effort, since workers wait
+    # Work of earlier proposals of this process, for reuse; may be empty at any time.
+    scratch: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def n_told(self) -> int:
@@ -39,14 +44,6 @@ class Data:
     def n_rows(self) -> int:
         """Number of points asked so far: told, failed and pending."""
         return len(self.loss) + len(self.pending_memos)
-
-    @property
-    def haste(self) -> int:
-        """How often to halve the effort of a proposal: 0, 1 or 2, by the number of pending points.
-
-        With many points in flight proposals are wanted fast, and each of them matters less.
-        """
-        return sum(len(self.pending_memos) >= n for n in (8, 32))
 
     def needs_design(self, n_init: int) -> bool:
         """Whether the next point belongs to the initial design: too few asked, or too few told."""

@@ -40,6 +40,7 @@ from raybo.methods.model import (
     mixed_kernel,
     search_region,
     untried,
+    with_pending,
 )
 from raybo.methods.options import PRESETS, check_choice, check_count, require_flat
 from raybo.space.any_space import AnySpace
@@ -89,7 +90,7 @@ class Egp:
         with one_thread():
             gp, memo = self.model(data)
             n, best = len(data.loss), gp.fitted().min()
-            gp = gp.condition_on_mean(torch.as_tensor(data.pending, device=self.device))
+            gp = with_pending(gp, data)
             name = self.acquisition or ("ei" if paper else "log_ei")
             f = untried(acquisition_of(gp, name, best, n), self.space, data)
             x = self._maximizer(gp, name, data)(f, self._region(data, rng), rng)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -66,10 +67,14 @@ def fitted_gp(
 ) -> tuple[GP, dict[str, Any]]:
     """The Gaussian process of the told rows, and what to remember of it.
 
-    Hyperparameters are fitted again when the data have grown by a tenth since the last fit, which
-    is found in the memos; in between the model costs one Cholesky factor. A fit starts from the
-    last one; `fit` is for kernels that have a better way to it than the common one.
+    Hyperparameters are fitted again when the data have grown by a tenth since the last fit (in
+    haste by a fifth or a third), which is found in the memos; in between the model costs one
+    Cholesky factor, and nothing where no result has come since the last proposal. A fit starts
+    from the last one; `fit` is for kernels that have a better way to it than the common one.
     """
+    known: _Known | None = data.scratch.get("gp")
+    if known is not None and known.serves(kernel, data):
+        return known.gp, {}
     X = torch.as_tensor(data.X, device=device)
     y = torch.as_tensor(standardize(data.loss, bad_side), device=device)
     last = max(
@@ -77,17 +82,48 @@ def fitted_gp(
         key=lambda m: m["fitted"],
         default=None,
     )
-    start = {
-        **starting_theta(kernel),
-        "noise": torch.tensor(noise.start, dtype=torch.float64),
-    }
-    n = len(y)
-    if last is not None and n - last["fitted"] < max(1, last["fitted"] // 10):
+    n, share = len(y), 10 // (1 + data.haste)
+    memo: dict[str, Any] = {}
+    if last is not None and n - last["fitted"] < max(1, last["fitted"] // share):
         theta = theta_from_json(last["theta"], device)
-        return GP.of(kernel, theta, X, y), {}
-    first = start if last is None else theta_from_json(last["theta"], device)
-    theta = fit(kernel, X, y, [first], noise=noise)
-    return GP.of(kernel, theta, X, y), {"theta": theta_to_json(theta), "fitted": n}
+    else:
+        start = {**starting_theta(kernel), "noise": torch.tensor(noise.start).double()}
+        first = start if last is None else theta_from_json(last["theta"], device)
+        theta = fit(kernel, X, y, [first], noise=noise)
+        memo = {"theta": theta_to_json(theta), "fitted": n}
+    gp = GP.of(kernel, theta, X, y)
+    data.scratch["gp"] = _Known(gp, data.X, data.loss)
+    return gp, memo
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The model of an earlier proposal."""
+
+    gp: GP
+    X: Array
+    loss: Array
+
+    def serves(self, kernel: Kernel, data: Data) -> bool:
+        return (
+            kernel == self.gp.kernel
+            and np.array_equal(self.loss, data.loss)
+            and np.array_equal(self.X, data.X)
+        )
+
+
+def with_pending(gp: GP, data: Data) -> GP:
+    """The process with the pending rows told their means (Desautels et al. 2014).
+
+    Proposals with no result between them extend one factor, row by row.
+    """
+    told, pending, known = data.scratch.get("pending", (None, data.pending, gp))
+    n = len(pending)
+    if told is not gp or not np.array_equal(pending, data.pending[:n]):
+        n, known = 0, gp
+    gp_now: GP = known.condition_on_mean(torch.as_tensor(data.pending[n:], device=gp.X.device))
+    data.scratch["pending"] = gp, data.pending, gp_now
+    return gp_now
 
 
 def theta_to_json(theta: Theta) -> dict[str, Any]:
@@ -135,11 +171,12 @@ def untried(f: Acquisition, space: AnySpace, data: Data) -> Acquisition:
     return fresh
 
 
-def search_region(space: AnySpace, data: Data, rng: np.random.Generator, device: str) -> Region:
+def search_region(
+    space: AnySpace, data: Data, rng: np.random.Generator, device: str, n: int = 256
+) -> Region:
     """The cube with its grids, and starts: spread over it, and around the best points so far."""
     unordered = unordered_columns(space)
     best = data.X[np.argsort(data.loss, kind="stable")[:3]]
-    n = 256 >> data.haste
     starts = np.concatenate([spread(space.dim, n, rng), around(best, n, rng, unordered)])
     grids = {i: g for i in range(space.dim) if (g := grid_of(space, i)) is not None}
     return Region(

@@ -45,7 +45,7 @@ from raybo.acquisition.starts import around, spread
 from raybo.errors import MethodError, SpaceError
 from raybo.methods import rembo_paper
 from raybo.methods.base import Array, Data, Proposal
-from raybo.methods.model import fitted_gp
+from raybo.methods.model import fitted_gp, with_pending
 from raybo.methods.options import PRESETS, check_choice, check_count
 from raybo.methods.rembo_embedding import Embedding, embedding_seed
 from raybo.methods.rembo_kernels import (
@@ -146,7 +146,7 @@ def search(
     own_fit = partial(fit_rows, rng=rng) if isinstance(seen.kernel, LearntRows) else fit
     gp, memo = fitted_gp(seen.kernel, looked_at, "cpu", noise=NOISE, fit=own_fit)
     best = gp.fitted().min()
-    gp = gp.condition_on_mean(torch.as_tensor(looked_at.pending))
+    gp = with_pending(gp, looked_at)
 
     def gain(Z: Tensor) -> Tensor:
         return log_ei(gp.posterior(seen.features(Z)), best)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from raybo.methods.base import MOST_HASTE
+
 # A worker may wait for a fresh proposal when that costs at most this share of its time: with
 # one worker and hour-long evaluations every proposal knows all results, as in a sequential run.
 FRESH_SHARE = 0.01
@@ -12,8 +14,10 @@ FRESH_SHARE = 0.01
 CALL_SECONDS = 0.003  # what a call to a proposer costs beside its work
 INSTANT = 10 * CALL_SECONDS  # trials as short as this are bound by calls
 
-_LONGEST_CALL = 0.1  # seconds: a call should not keep what it has found for longer
+LONGEST_CALL = 0.1  # seconds: a call does not keep what it has found for longer
 _MOST_SPARE = 16
+_PRESSED, _AT_EASE = 0.5, 0.03  # share of the time that proposals take
+_USUAL = (0.05, 0.015)  # seconds of a proposal without haste, and with some
 
 
 def buffer_size(
@@ -59,8 +63,22 @@ def is_fresh(seconds_per_proposal: float, workers: int, duration: float) -> bool
     return (seconds_per_proposal + CALL_SECONDS) * workers <= FRESH_SHARE * duration
 
 
+def next_haste(haste: int, seconds_per_proposal: float, finishes_per_second: float) -> int:
+    """Haste of the next proposals, so that they keep up with the workers.
+
+    More where proposals made at this haste take most of the time that there is; less where the
+    next lower haste, which may take ten times as long, would not. Never less than what a model
+    usually needs, since the first proposals, a random design, are no measure of those after them.
+    """
+    load = seconds_per_proposal * finishes_per_second
+    least = sum(usual * finishes_per_second > _PRESSED for usual in _USUAL)
+    if load > _PRESSED:
+        return min(haste + 1, MOST_HASTE)
+    return max(haste - 1 if load < _AT_EASE else haste, least)
+
+
 def call_size(seconds_per_proposal: float | None) -> int:
     """Proposals to ask for in one call."""
     if seconds_per_proposal is None:
         return 4  # nothing is known yet: a few, so that the first are soon there
-    return max(1, int(_LONGEST_CALL / max(seconds_per_proposal, 1e-6)))
+    return max(1, int(LONGEST_CALL / max(seconds_per_proposal, 1e-6)))

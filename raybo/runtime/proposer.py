@@ -15,6 +15,7 @@ import ray
 
 from raybo.errors import RayboError
 from raybo.methods.base import Method
+from raybo.runtime.demand import LONGEST_CALL
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective
 from raybo.study.optimizer import trial_from_json
@@ -39,15 +40,19 @@ class Proposer:
         self._study = Study(search.space, search.method, search.objective, search.seed)
 
     def propose(
-        self, updates: Sequence[Mapping[str, Any]], drop: Sequence[int], numbers: Sequence[int]
+        self,
+        updates: Sequence[Mapping[str, Any]],
+        drop: Sequence[int],
+        numbers: Sequence[int],
+        haste: int = 0,
     ) -> dict[str, Any]:
         """Learn of `updates` (trials as JSON), forget the proposals `drop`, propose `numbers`.
 
         Returns
         -------
         dict
-            `items`: number, config and memo of each proposal; `seconds` that they took; `error`:
-            class and message of the error of raybo that ended them early, or None.
+            `items`: number, config and memo of each proposal, at least one; `seconds` that they
+            took; `error`: class and message of the error of raybo that ended them early, or None.
         """
         for number in drop:
             self._study.drop(number)
@@ -58,7 +63,9 @@ class Proposer:
         error = None
         try:
             for number in numbers:
-                trial = self._study.ask(number)
+                if items and time.perf_counter() - clock > LONGEST_CALL:
+                    break  # the rest was asked for when proposals took less
+                trial = self._study.ask(number, haste)
                 items.append((number, self._study.space.to_json(trial.config), trial.memo))
         except RayboError as problem:
             error = (type(problem).__name__, str(problem))
@@ -82,6 +89,6 @@ class ProposerActor:
     def __init__(self, search: Search) -> None:
         self._proposer = Proposer(search)
 
-    def propose(self, updates: Any, drop: Any, numbers: Any) -> dict[str, Any]:
+    def propose(self, *call: Any) -> dict[str, Any]:
         """Propose trials; see Proposer."""
-        return self._proposer.propose(updates, drop, numbers)
+        return self._proposer.propose(*call)

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Awaitable, Callable
 
 from raybo.runtime.backend import Backend, ProposerFailed, ProposerLost
-from raybo.runtime.demand import INSTANT, buffer_size, call_size, is_fresh
+from raybo.runtime.demand import INSTANT, buffer_size, call_size, is_fresh, next_haste
 from raybo.runtime.lanes import Lane, Ready
 from raybo.runtime.pool import Pool
 from raybo.study.record import Record
@@ -32,6 +32,8 @@ class Supply:
         self._fail = fail
         self._spawn = spawn
         self._fresh = False
+        self._haste = 0
+        self._rate = 0.0  # trials that finish in a second
 
     def lane_of(self, number: int) -> Lane:
         """Lane that a trial belongs to."""
@@ -72,6 +74,7 @@ class Supply:
     def prepare(self, pool: Pool, idle: int, room: int, limit: float) -> None:
         """Ask the proposers for what will be wanted soon, at most `room` in all."""
         instant = pool.measured and pool.duration() < INSTANT
+        self._rate = len(pool.running) / max(pool.duration(), 1e-3) if pool.measured else 0.0
         size = buffer_size(pool.expected(), idle, self._pace() or 0.0, instant, self._fresh)
         want = min(size, room)
         calls: dict[int, list[int]] = {}
@@ -96,8 +99,9 @@ class Supply:
 
     async def _call(self, lane: Lane, numbers: list[int], news: tuple[object, object]) -> None:
         answer = None
+        self._haste = next_haste(self._haste, self._pace() or 0.0, self._rate)
         try:
-            answer = await self._backend.propose(lane.index, *news, numbers)
+            answer = await self._backend.propose(lane.index, *news, numbers, self._haste)
         except ProposerLost as error:
             if lane.deaths + 1 >= _MAX_DEATHS:
                 self._fail(

@@ -38,16 +38,20 @@ class Study:
         self.trials: dict[int, Trial] = {}  # by number, in the order of their numbers
         self._rows: dict[int, Array] = {}
         self._seen: set[bytes] = set()
+        self._scratch: dict[str, Any] = {}
 
-    def ask(self, number: int | None = None) -> Trial:
-        """Propose a trial; `number` is the next free one unless it is given."""
+    def ask(self, number: int | None = None, haste: int = 0) -> Trial:
+        """Propose a trial; `number` is the next free one unless it is given.
+
+        A method takes less care the more haste there is, up to `MOST_HASTE`.
+        """
         number = self.next_number if number is None else number
         if number in self.trials:
             raise StudyError(f"trial {number} was asked before; a trial is asked once")
         self._check_exhausted()
         rng = np.random.default_rng([self.seed, number])
         try:
-            proposal = self.method.propose(self._data(number), rng)
+            proposal = self.method.propose(self._data(number, haste), rng)
         except SurrogateError as error:
             logger.warning("trial %d is a random point, since the model failed: %s", number, error)
             proposal = Proposal(config=self.space.draw(rng))
@@ -121,7 +125,7 @@ class Study:
             raise StudyError(f"trial {number} was already told ({how}); a trial is told once")
         return trial
 
-    def _data(self, number: int) -> Data:
+    def _data(self, number: int, haste: int) -> Data:
         lanes = self.method.lanes
         lane = [t for t in self.trials.values() if (t.number - number) % lanes == 0]
         told = [t for t in lane if t.state is not State.PENDING]
@@ -137,6 +141,8 @@ class Study:
             memos=tuple(t.memo for t in told),
             pending=self._stack(pending),
             pending_memos=tuple(t.memo for t in pending),
+            haste=haste,
+            scratch=self._scratch,
         )
 
     def _stack(self, trials: list[Trial]) -> Array:

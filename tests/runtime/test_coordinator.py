@@ -69,14 +69,16 @@ class FakeBackend:
         self.losses = 0  # proposers to lose
         self.coordinator: Coordinator | None = None
 
-    async def propose(self, lane: int, updates: Any, drop: Any, numbers: Any) -> dict[str, Any]:
+    async def propose(
+        self, lane: int, updates: Any, drop: Any, numbers: Any, haste: int
+    ) -> dict[str, Any]:
         self.calls.append((lane, list(numbers)))
         await asyncio.sleep(0)
         if self.losses:
             self.losses -= 1
             self.proposers.pop(lane, None)
             raise ProposerLost("gone")
-        return self.proposers.setdefault(lane, self.make()).propose(updates, drop, numbers)
+        return self.proposers.setdefault(lane, self.make()).propose(updates, drop, numbers, haste)
 
     def submit(self, attempt: str, config: Any, resources: Any) -> Any:
         assert resources["num_cpus"] == 1
@@ -452,8 +454,8 @@ def test_with_cheap_proposals_one_worker_waits_for_every_result(tmp_path: Path) 
     known: list[tuple[int, int]] = []
 
     class Watching(Proposer):
-        def propose(self, updates: Any, drop: Any, numbers: Any) -> dict[str, Any]:
-            answer = super().propose(updates, drop, numbers)
+        def propose(self, updates: Any, drop: Any, numbers: Any, haste: int) -> dict[str, Any]:
+            answer = super().propose(updates, drop, numbers, haste)
             told = sum(t.state is State.DONE for t in self._study.trials.values())
             known.extend((number, told) for number in numbers)
             return {**answer, "seconds": 0.0}

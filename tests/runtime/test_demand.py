@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from raybo.runtime.demand import CALL_SECONDS, buffer_size, call_size, is_fresh
+from raybo.methods.base import MOST_HASTE
+from raybo.runtime.demand import CALL_SECONDS, buffer_size, call_size, is_fresh, next_haste
 
 
 def naive(finishes: list[float], idle: int, tau: float) -> int:
@@ -49,3 +50,17 @@ def test_cheap_proposals_for_instant_trials_are_asked_for_by_the_dozen() -> None
     assert call_size(0.02) == 5
     assert call_size(3.0) == 1
     assert call_size(None) == 4
+
+
+def test_haste_rises_while_proposals_do_not_keep_up_and_falls_when_there_is_time() -> None:
+    assert next_haste(0, 0.2, 1.0) == 0  # a fifth of the time
+    assert next_haste(0, 0.2, 4.0) == 1
+    assert next_haste(1, 0.2, 4.0) == MOST_HASTE == next_haste(MOST_HASTE, 0.2, 9.0)
+    assert next_haste(2, 0.01, 8.0) == 2  # a tenth of the time, perhaps all of it with less haste
+    assert next_haste(2, 0.01, 0.5) == 1
+
+
+def test_there_is_haste_from_the_first_model_on_where_many_trials_finish_each_second() -> None:
+    assert next_haste(0, 0.001, 64.0) == 2
+    assert next_haste(0, 0.001, 20.0) == 1
+    assert next_haste(0, 0.001, 1.0) == 0

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from raybo.acquisition.maximizers.base import Acquisition, Array, Region, values, with_gradient
 from raybo.acquisition.maximizers.grid import climb_grid
 
-_MEMORY = 8
+_MEMORY = 6
 _ARMIJO = 1e-4
 _BACKTRACK = 0.3
 _ENOUGH = 1e-5  # a step that gains less than this share of |f| is the last: a log EI to 1e-3
