@@ -37,6 +37,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from raybo.acquisition.closed_form import ClosedForm
 from raybo.acquisition.functions import log_ei
 from raybo.acquisition.maximizers.base import Maximizer, Region
 from raybo.acquisition.maximizers.cma import CmaEs
@@ -60,8 +61,10 @@ from raybo.methods.rembo_rows import fit_rows
 from raybo.space.any_space import AnySpace
 from raybo.space.box import Box
 from raybo.surrogate.fit import fit
+from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.base import Hyper, LogNormal
 from raybo.surrogate.kernels.projected import LearntRows
+from raybo.surrogate.kernels.stationary import Matern52
 from raybo.surrogate.linalg import one_thread
 
 # d and k where the user gives neither. The paper finds several embeddings of a small d best; with
@@ -143,16 +146,37 @@ def search(
 ) -> tuple[Array, dict[str, Any]]:
     """Next z by log EI under the fitted model, and what to note with it."""
     looked_at = replace(data, X=_look(seen, data.X), pending=_look(seen, data.pending))
-    own_fit = partial(fit_rows, rng=rng) if isinstance(seen.kernel, LearntRows) else fit
+    rows = seen.kernel if isinstance(seen.kernel, LearntRows) else None
+    own_fit = partial(fit_rows, rng=rng) if rows else fit
     gp, memo = fitted_gp(seen.kernel, looked_at, "cpu", noise=NOISE, fit=own_fit)
     best = gp.fitted().min()
     gp = with_pending(gp, looked_at)
 
-    def gain(Z: Tensor) -> Tensor:
+    def plain(Z: Tensor) -> Tensor:
         return log_ei(gp.posterior(seen.features(Z)), best)
 
+    gain = _ThroughRows(rows, gp, best) if rows else plain
     maximize: Maximizer = Lbfgsb() if seen.smooth else CmaEs(400)
     return maximize(gain, region(data, embedding, rng), rng), memo
+
+
+class _ThroughRows:
+    """Log EI of z under a model with learnt rows, its gradient in closed form."""
+
+    def __init__(self, kernel: LearntRows, gp: GP, best: Tensor) -> None:
+        theta = dict(gp.theta)
+        self.features = partial(kernel.features, theta=gp.theta)
+        self.rows = theta.pop("rows").log().numpy()
+        inner = replace(gp, kernel=Matern52(kernel.n_rows), theta=theta, X=self.features(gp.X))
+        self.inner = ClosedForm(inner, "log_ei", float(best))
+
+    def __call__(self, Z: Tensor) -> Tensor:
+        return self.inner(self.features(Z))
+
+    def with_gradient(self, Z: Array) -> tuple[Array, Array]:
+        at = Z @ self.rows.T
+        value, slope = self.inner.with_gradient(0.5 * np.clip(at, -1.0, 1.0))
+        return value, 0.5 * (slope * (np.abs(at) < 1.0)) @ self.rows
 
 
 def _look(seen: View, Z: Array) -> Array:

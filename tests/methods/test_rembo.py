@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import norm
 
+from raybo.acquisition.functions import log_ei
+from raybo.acquisition.maximizers.base import with_gradient
 from raybo.errors import MethodError, RayboError, SpaceError
 from raybo.methods import rembo_paper
 from raybo.methods.base import Data
-from raybo.methods.rembo import Rembo
+from raybo.methods.rembo import Rembo, _ThroughRows
 from raybo.methods.rembo_embedding import Embedding, embedding_seed
 from raybo.methods.rembo_kernels import KERNELS, paper_features, view
 from raybo.space.box import Box
@@ -19,6 +22,8 @@ from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
 from raybo.space.vector import gaussian_rows
 from raybo.study.optimizer import Optimizer
+from raybo.surrogate.gp import GP
+from raybo.surrogate.kernels.projected import LearntRows
 
 MIXED = Space(
     {
@@ -310,3 +315,22 @@ def test_the_default_finds_branin_in_a_billion_dimensions() -> None:
         for s in range(10)
     ]
     assert sum(gap < 1e-2 for gap in gaps) >= 8
+
+
+def test_the_gradient_through_learnt_rows_is_that_of_autograd() -> None:
+    rng = np.random.default_rng(0)
+    kernel = LearntRows(3, 2)
+    theta = {
+        "rows": torch.tensor(np.exp(rng.standard_normal((2, 3)))),
+        "lengthscale": torch.tensor([0.4, 0.7]).double(),
+        "noise": torch.tensor(1e-4).double(),
+        "mean": torch.tensor(0.1).double(),
+    }
+    Z = rng.uniform(-1, 1, (9, 3))
+    gp = GP.of(kernel, theta, torch.tensor(Z), torch.tensor(rng.standard_normal(9)))
+    best = gp.fitted().min()
+    at = rng.uniform(-1, 1, (5, 3))
+    found = with_gradient(_ThroughRows(kernel, gp, best), at)
+    expected = with_gradient(lambda X: log_ei(gp.posterior(X), best), at)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-9)
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-6, atol=1e-9)

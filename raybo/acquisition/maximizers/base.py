@@ -11,8 +11,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from raybo.acquisition.closed_form import ClosedForm
-
 Array = NDArray[np.float64]
 Acquisition = Callable[[Tensor], Tensor]  # (m, d) -> (m,)
 
@@ -47,8 +45,10 @@ class Maximizer(Protocol):
 
 def with_gradient(f: Acquisition, X: Array, device: str = "cpu") -> tuple[Array, Array]:
     """Acquisition at the rows of X (m,) and its gradients (m, d), as arrays."""
-    if isinstance(f, ClosedForm):
-        return f.with_gradient(X)
+    closed_form = getattr(f, "with_gradient", None)
+    if closed_form is not None:
+        value, slope = closed_form(X)
+        return value, slope
     Z = torch.as_tensor(X, device=device).requires_grad_()
     value = f(Z)
     (gradient,) = torch.autograd.grad(value.sum(), Z)

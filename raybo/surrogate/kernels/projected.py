@@ -108,12 +108,13 @@ class LearntRows:
         )
         return (*Matern52(self.n_rows).hypers, rows)
 
-    def _features(self, Z: Tensor, theta: Theta) -> Tensor:
+    def features(self, Z: Tensor, theta: Theta) -> Tensor:
+        """What the Matern kernel is of: clip(B z) / 2 (n, n_rows)."""
         return 0.5 * image(Z, theta["rows"].log())
 
     def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
         """Covariances (n, m)."""
-        return Matern52(self.n_rows)(self._features(X, theta), self._features(Z, theta), theta)
+        return Matern52(self.n_rows)(self.features(X, theta), self.features(Z, theta), theta)
 
     def diag(self, X: Tensor, theta: Theta) -> Tensor:  # noqa: ARG002
         """Variances (n,)."""
