@@ -8,6 +8,7 @@ domain: a `Box` whose objective maps the point to the domain. Names say what is 
     cascade-german, cascade-ionosphere     on data that are fetched on first use
     face-cascade                           on data of OpenCV and scikit-image
     layer100, layer200, layer500           weights of a network on MNIST, likewise
+    lp-solve, lp-solve-large, scip         solvers of mixed-integer programs to configure
     levy-20, rosenbrock-100, rpp-50        a function of any number of coordinates
     branin-25, hartmann6-1000, branin-1e9  embedded: D coordinates, of which it reads its own few
     levy-20-in-1000                        the same for the functions of any number
@@ -294,6 +295,9 @@ PROBLEMS: dict[str, Callable[..., Problem]] = {  # those of SCALABLE take a dime
     "cascade-ionosphere": partial(_elsewhere, _CASCADE, "ionosphere"),
     "cascade-german": partial(_elsewhere, _CASCADE, "german"),
     "face-cascade": partial(_elsewhere, "raybo.benchmarks.face_cascade:face_cascade"),
+    "lp-solve": partial(_elsewhere, "raybo.benchmarks.lp_solve:lp_solve"),
+    "lp-solve-large": partial(_elsewhere, "raybo.benchmarks.lp_solve:lp_solve_large"),
+    "scip": partial(_elsewhere, "raybo.benchmarks.scip:scip"),
     **{f"layer{n}": partial(_elsewhere, _LAYER, n) for n in (100, 200, 500)},
     **{name: partial(_fixed, name) for name in FIXED},
     **{name: partial(_scalable, name) for name in SCALABLE},
