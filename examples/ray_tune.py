@@ -3,8 +3,6 @@
 python examples/ray_tune.py --trials 20
 """
 
-from __future__ import annotations
-
 import argparse
 
 import torch
@@ -54,5 +52,8 @@ if __name__ == "__main__":
         metric="loss", mode="min", num_samples=parser.parse_args().trials, reuse_actors=True,
         search_alg=RayBOSearch(method="bo"), scheduler=ASHAScheduler(max_t=20, grace_period=2),
     )  # fmt: skip
-    best = tune.Tuner(train, param_space=space, tune_config=tune_config).fit().get_best_result()
+    results = tune.Tuner(train, param_space=space, tune_config=tune_config).fit()
+    best = results.get_best_result()
     print(f"best loss {best.metrics['loss']:.4f} with {best.config}")
+    results.get_dataframe().sort_values("loss").to_html("ray_tune.html")
+    print("report: ray_tune.html")

@@ -4,16 +4,26 @@ Run it twice, or press Ctrl-C in between: nothing that was evaluated is evaluate
 """
 
 import argparse
-import time
+
+from sklearn.datasets import load_digits
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 import raybo
-from raybo import Float
+from raybo import Choice, Float, Int
+
+KERNELS = {"rbf": {"gamma": Float(1e-5, 1.0, log=True)}, "poly": {"degree": Int(1, 5)}}
+SPACE = {"C": Float(1e-3, 1e3, log=True), "kernel": Choice(KERNELS)}
 
 
-def objective(config):
-    """A slow bowl."""
-    time.sleep(0.2)
-    return (config["x"] - 0.3) ** 2 + (config["y"] + 0.5) ** 2
+def error(config):
+    """Cross-validated error of a support vector machine on handwritten digits."""
+    X, y = load_digits(return_X_y=True)
+    [(kernel, own)] = config["kernel"].items()
+    model = make_pipeline(StandardScaler(), SVC(C=config["C"], kernel=kernel, **own))
+    return 1.0 - cross_val_score(model, X[:900], y[:900], cv=3).mean()
 
 
 if __name__ == "__main__":
@@ -21,14 +31,12 @@ if __name__ == "__main__":
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--storage", default="runs")
     args = parser.parse_args()
-    study = {
-        "space": {"x": Float(-1, 1), "y": Float(-1, 1)},
-        "name": "resume-example",
-        "storage": args.storage,
-        "seed": 0,
-    }
-    half = raybo.optimize(objective, max_trials=args.trials // 2, **study)
-    print(f"half-way: {len(half.trials)} trials, best {half.best_value:.6f}")
-    full = raybo.optimize(objective, max_trials=args.trials, **study)  # the same name: it goes on
-    print(f"extended: {len(full.trials)} trials, best {full.best_value:.6f}")
+    study = {"name": "resume-example", "storage": args.storage, "method": "addtree", "seed": 0}
+    half = raybo.optimize(error, SPACE, max_trials=args.trials // 2, **study)
+    print(f"half-way: {len(half.trials)} trials, best {half.best_value:.4f}")
+    full = raybo.optimize(
+        error, SPACE, max_trials=args.trials, **study
+    )  # the same name: it goes on
+    print(f"extended: {len(full.trials)} trials, best {full.best_value:.4f} at {full.best_config}")
     full.report("resume.html")
+    print("report: resume.html")
