@@ -9,6 +9,10 @@ domain: a `Box` whose objective maps the point to the domain. Names say what is 
     face-cascade                           on data of OpenCV and scikit-image
     layer100, layer200, layer500           weights of a network on MNIST, likewise
     lp-solve, lp-solve-large, scip         solvers of mixed-integer programs to configure
+    pruning, activations, stochastic-depth networks on MNIST, likewise
+    lasso-dna, svm-mdrr, body-parts        a Lasso, a support vector machine, a random forest
+    swimmer, hopper, half-cheetah          linear policies for MuJoCo's robots
+    cosmology                              a likelihood of Planck's and SDSS's data
     levy-20, rosenbrock-100, rpp-50        a function of any number of coordinates
     branin-25, hartmann6-1000, branin-1e9  embedded: D coordinates, of which it reads its own few
     levy-20-in-1000                        the same for the functions of any number
@@ -287,6 +291,7 @@ def _elsewhere(path: str, *arguments: Any) -> Problem:
 
 
 _LAYER = "raybo.benchmarks.layer:layer"
+_ROBOT = "raybo.benchmarks.locomotion:locomotion"
 _CASCADE = "raybo.benchmarks.cascade_stumps:cascade_problem"
 PROBLEMS: dict[str, Callable[..., Problem]] = {  # those of SCALABLE take a dimension
     "jenatton": _jenatton,
@@ -298,6 +303,14 @@ PROBLEMS: dict[str, Callable[..., Problem]] = {  # those of SCALABLE take a dime
     "lp-solve": partial(_elsewhere, "raybo.benchmarks.lp_solve:lp_solve"),
     "lp-solve-large": partial(_elsewhere, "raybo.benchmarks.lp_solve:lp_solve_large"),
     "scip": partial(_elsewhere, "raybo.benchmarks.scip:scip"),
+    "pruning": partial(_elsewhere, "raybo.benchmarks.pruning:pruning"),
+    "activations": partial(_elsewhere, "raybo.benchmarks.pruning:activations"),
+    "stochastic-depth": partial(_elsewhere, "raybo.benchmarks.stochastic_depth:stochastic_depth"),
+    "lasso-dna": partial(_elsewhere, "raybo.benchmarks.high_tasks:lasso_dna"),
+    "svm-mdrr": partial(_elsewhere, "raybo.benchmarks.high_tasks:svm_mdrr"),
+    "body-parts": partial(_elsewhere, "raybo.benchmarks.body_parts:body_parts"),
+    "cosmology": partial(_elsewhere, "raybo.benchmarks.cosmology:cosmology"),
+    **{name: partial(_elsewhere, _ROBOT, name) for name in ("swimmer", "hopper", "half-cheetah")},
     **{f"layer{n}": partial(_elsewhere, _LAYER, n) for n in (100, 200, 500)},
     **{name: partial(_fixed, name) for name in FIXED},
     **{name: partial(_scalable, name) for name in SCALABLE},

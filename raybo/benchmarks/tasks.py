@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from raybo.benchmarks.application_tasks import application_tasks
 from raybo.benchmarks.bock_tasks import bock_layer, bock_table1, bock_table2
 from raybo.benchmarks.problems import BenchmarkError
 from raybo.benchmarks.rpp_tasks import rpp_cascade, rpp_synthetic
@@ -123,18 +124,6 @@ def _rembo_figure3() -> Task:
     )
 
 
-def _rembo_solver(name: str, problem: str, what: str, cost: str) -> Task:
-    rembo = tuple(f"rembo:d=5,k={k},kernel=categorical" for k in (1, 4))
-    return Task(
-        name,
-        f"REMBO, Figure 4: {what}; the paper prints curves, of an instance that is not published",
-        (Block((problem,), (*rembo, "bo", "smac", "optuna-tpe", "random"), 200),),
-        seeds=5,
-        reference=rembo[1],
-        cost=cost,
-    )
-
-
 _CONDITIONAL = ("independent-gps", "bo", "random", "hyperopt", "optuna-tpe", "smac")
 
 
@@ -225,8 +214,6 @@ TASKS: dict[str, Task] = {
         _peers_high(),
         _rembo_table1(),
         _rembo_figure3(),
-        _rembo_solver("rembo-lpsolve", "lp-solve", "47 parameters of lp_solve", "1.5 core-hours"),
-        _rembo_solver("rembo-scip", "scip", "the same with SCIP's 116", "5 core-hours"),
         _addtree_synthetic(),
         _addtree_fc3(),
         _addtree_blocks(),
@@ -237,5 +224,6 @@ TASKS: dict[str, Task] = {
         _egp_cascade(),
         rpp_synthetic(),
         rpp_cascade(),
+        *application_tasks(),
     )
 }
