@@ -1,13 +1,13 @@
 """Linear policies for MuJoCo's robots, action = W (state - mean) / deviation: return of one run.
 
 After Mania, Guy & Recht (2018), as used to compare tuners by Wang, Fonseca & Tian (2020). Mean and
-deviation of the states are those of random policies, so that a value depends on the config alone.
+deviation of the states are those of random actions, so that a value depends on the config alone.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -26,7 +26,7 @@ ROBOTS = {
     "half-cheetah": ("HalfCheetah-v5", 6, 17),
 }
 STEPS = 1000
-_RANDOM = 3  # policies that the states are measured with
+_RANDOM = 3  # runs that the states are measured in
 
 
 @lru_cache(maxsize=3)
@@ -44,15 +44,14 @@ def environment(name: str) -> Any:
     return gymnasium.make(ROBOTS[name][0], max_episode_steps=STEPS, reset_noise_scale=0.0)
 
 
-def episode(name: str, weights: Array, mean: Array, deviation: Array) -> tuple[float, Array]:
+def episode(name: str, policy: Callable[[Array], Array]) -> tuple[float, Array]:
     """Return of one run from the same start, and the states met (steps, states)."""
     env = environment(name)
     state, _ = env.reset(seed=0)
     total, states = 0.0, []
     for _ in range(STEPS):
         states.append(state)
-        action = np.clip(weights @ ((state - mean) / deviation), -1.0, 1.0)
-        state, reward, over, late, _ = env.step(action)
+        state, reward, over, late, _ = env.step(np.clip(policy(state), -1.0, 1.0))
         total += float(reward)
         if over or late:
             break
@@ -61,15 +60,14 @@ def episode(name: str, weights: Array, mean: Array, deviation: Array) -> tuple[f
 
 @lru_cache(maxsize=3)
 def scales(name: str) -> tuple[Array, Array]:
-    """Mean and deviation of the states under random policies."""
-    _, n_actions, n_states = ROBOTS[name]
+    """Mean and deviation of the states under random actions.
+
+    A linear policy would not do: at rest, where every run starts, its action is 0.
+    """
     rng = np.random.default_rng(0)
-    met = np.concatenate(
-        [
-            episode(name, rng.uniform(-1, 1, (n_actions, n_states)), np.zeros(1), np.ones(1))[1]
-            for _ in range(_RANDOM)
-        ]
-    )
+    n_actions = ROBOTS[name][1]
+    runs = [episode(name, lambda _: rng.uniform(-1, 1, n_actions))[1] for _ in range(_RANDOM)]
+    met = np.concatenate(runs)
     return met.mean(0), met.std(0) + 1e-6
 
 
@@ -83,7 +81,8 @@ class LinearPolicy:
         """Value at a config."""
         _, n_actions, n_states = ROBOTS[self.robot]
         weights = np.asarray(config["x"], dtype=np.float64).reshape(n_actions, n_states)
-        return episode(self.robot, weights, *scales(self.robot))[0]
+        mean, deviation = scales(self.robot)
+        return episode(self.robot, lambda state: weights @ ((state - mean) / deviation))[0]
 
 
 def locomotion(robot: str) -> Problem:

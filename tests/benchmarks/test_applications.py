@@ -244,8 +244,11 @@ def test_a_policy_of_zeros_stands_still_and_values_repeat() -> None:
     pytest.importorskip("gymnasium", reason="needs gymnasium")
     from raybo.benchmarks.locomotion import LinearPolicy
 
-    objective = LinearPolicy("hopper")
     rng = np.random.default_rng(0)
-    config = {"x": rng.uniform(-1, 1, 33)}
-    assert objective(config) == objective(config)
-    assert LinearPolicy("swimmer")({"x": np.zeros(16)}) == pytest.approx(0.0, abs=1e-6)
+    for robot, dim in (("hopper", 33), ("swimmer", 16)):
+        objective = LinearPolicy(robot)
+        configs = [{"x": rng.uniform(-1, 1, dim)} for _ in range(3)]
+        values = [objective(config) for config in configs]
+        assert len(set(values)) == 3
+        assert objective(configs[0]) == values[0]
+    assert objective({"x": np.zeros(16)}) == pytest.approx(0.0, abs=1e-6)
