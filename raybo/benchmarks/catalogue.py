@@ -34,6 +34,11 @@ PROGRAMS = {
         "kills of workers, nodes, coordinators and drivers; a cut and a flipped journal",
         "20 minutes",
     ),
+    "node-loss": (
+        "raybo.benchmarks.node_loss",
+        "a network tuned by 8 workers on 2 nodes, of which one is killed half-way",
+        "3 minutes",
+    ),
     "throughput": (
         "raybo.benchmarks.throughput",
         "evaluations per second and worker use, against bare Ray and Ray Tune",
