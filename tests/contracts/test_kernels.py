@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from raybo.surrogate.kernels.additive import Additive
 from raybo.surrogate.kernels.base import Kernel, OnColumns, Product, Sum, starting_theta
+from raybo.surrogate.kernels.cylindrical import Cylindrical
 from raybo.surrogate.kernels.hamming import Hamming
 from raybo.surrogate.kernels.stationary import SE, Matern52
 
@@ -19,10 +21,15 @@ KERNELS = {
     "matern": Matern52(D),
     "matern-isotropic": Matern52(D, ard=False, scaled=True),
     "hamming": Hamming(D),
+    "additive": Additive(((0, 2), (1,))),
+    "additive-one-length": Additive(((0, 2), (1,)), "matern52", ard=False),
+    "additive-mixed": Additive(((0, 2), (1,)), unordered=(2,)),
+    "cylindrical": Cylindrical(D),
+    "cylindrical-not-warped": Cylindrical(D, degree=5, warp=False),
     "sum": Sum((OnColumns(SE(1, scaled=True), (0,)), OnColumns(Matern52(2), (1, 2)))),
     "product": Product((OnColumns(Matern52(2), (0, 1)), OnColumns(Hamming(1), (2,)))),
 }
-SMOOTH = [k for k in KERNELS if k not in ("hamming", "product")]
+SMOOTH = [k for k in KERNELS if k not in ("hamming", "product", "additive-mixed")]
 
 
 def points(n: int, seed: int) -> torch.Tensor:
