@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import optuna
 import pytest
 from click.testing import CliRunner, Result
 
@@ -466,7 +467,6 @@ def test_export_to_optuna_says_what_to_install(
 
 
 def test_export_to_optuna(folder: Path) -> None:
-    optuna = pytest.importorskip("optuna", reason="needs the dashboard extra")
     write_study(folder)
     for _ in range(2):  # a second export replaces the first
         assert invoke("export", "first", "--to", "optuna", "-o", "all.db").exit_code == 0
@@ -485,7 +485,6 @@ def test_export_to_optuna(folder: Path) -> None:
 
 
 def test_export_to_optuna_leaves_the_studies_of_others_alone(folder: Path) -> None:
-    optuna = pytest.importorskip("optuna", reason="needs the dashboard extra")
     write_study(folder)
     optuna.create_study(study_name="first", storage="sqlite:///all.db")
     line = error_of("export", "first", "--to", "optuna", "-o", "all.db")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from ray import cloudpickle, tune
 from ray.tune.search import ConcurrencyLimiter, Searcher
+from ray.tune.search.optuna import OptunaSearch
 
 from raybo.tune import RayBOSearch
 
@@ -24,20 +24,13 @@ def build_raybo(**options: Any) -> Searcher:
 
 
 def build_optuna(**options: Any) -> Searcher:
-    from ray.tune.search.optuna import OptunaSearch
-
     return OptunaSearch(**options)
-
-
-needs_optuna = pytest.mark.skipif(
-    importlib.util.find_spec("optuna") is None, reason="optuna is in the bench extra"
-)
 
 
 @pytest.fixture(
     params=[
         pytest.param(build_raybo, id="raybo"),
-        pytest.param(build_optuna, id="optuna", marks=needs_optuna),
+        pytest.param(build_optuna, id="optuna"),
     ]
 )
 def build(request: pytest.FixtureRequest) -> Build:
