@@ -288,6 +288,18 @@ def export(name: str, to: str, output: Path | None, storage: str) -> None:
     click.echo(path)
 
 
+@main.command()
+@click.argument("name")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(1, 65535), default=8080, show_default=True)
+@storage_option
+def dashboard(name: str, host: str, port: int, storage: str) -> None:
+    """Watch the study NAME in optuna-dashboard, while it runs or after; Ctrl-C ends it."""
+    from raybo.report.dashboard import serve
+
+    serve(name, storage, host, port, click.echo)
+
+
 @main.command(context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="TASK [OPTIONS]")
 @click.option("--list", "listed", is_flag=True, help="Name every table, figure and program.")

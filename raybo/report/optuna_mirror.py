@@ -1,0 +1,156 @@
+"""A study as Optuna sees it: for its database, and for optuna-dashboard while the study runs."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from raybo.errors import StudyError
+from raybo.runtime.result import Result, flat_config
+from raybo.space.any_space import AnySpace
+from raybo.space.box import Box
+from raybo.space.parameters import Categorical, Choice, Float, Int
+from raybo.study.trial import State, Trial
+
+_WIDE = 1000  # coordinates of a box that get columns of their own
+_MARK = "raybo"  # attribute of the studies in an Optuna database that are ours to replace
+
+
+class Mirror:
+    """A copy of a study in a storage of Optuna, to which trials are added as they finish."""
+
+    def __init__(self, optuna: Any, storage: Any, result: Result) -> None:
+        direction = {"min": "minimize", "max": "maximize"}[result.mode]
+        self._study = optuna.create_study(
+            study_name=result.name, storage=storage, direction=direction
+        )
+        self._study.set_user_attr(_MARK, result.location)
+        self._study.set_user_attr("method", json.dumps(dict(result.method)))
+        self._study.set_user_attr("metric", result.metric)
+        self._optuna, self._space = optuna, result.space
+        self._distributions = _distributions(optuna, result.space)
+        self._added: set[int] = set()
+        self.add(result.trials)
+
+    def add(self, trials: Iterable[Trial]) -> None:
+        """Add the trials that have finished and are not there yet."""
+        for trial in trials:
+            if trial.state is not State.PENDING and trial.number not in self._added:
+                made = _optuna_trial(self._optuna, trial, self._space, self._distributions)
+                self._study.add_trial(made)
+                self._added.add(trial.number)
+
+
+def import_extra(module: str, purpose: str) -> Any:
+    """A module of the dashboard extra."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise StudyError(
+            f"{purpose} needs the package {module.replace('_', '-')}; install it with "
+            "pip install 'raybo[dashboard]'"
+        ) from None
+
+
+def write_optuna(result: Result, path: Path) -> None:
+    """Write a study to an SQLite file of Optuna; an earlier export of it is replaced."""
+    optuna = import_extra("optuna", "exporting to optuna")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        storage = optuna.storages.RDBStorage(f"sqlite:///{path}")
+        _make_room(optuna, storage, result, path)
+        Mirror(optuna, storage, result)
+    except Exception as error:
+        if isinstance(error, StudyError) or not type(error).__module__.startswith("sqlalchemy"):
+            raise
+        raise StudyError(f"cannot write {path}: {error}") from error
+
+
+def _make_room(optuna: Any, storage: Any, result: Result, path: Path) -> None:
+    old = {study.study_name: study for study in optuna.get_all_study_summaries(storage)}
+    if result.name in old:
+        if _MARK not in old[result.name].user_attrs:
+            raise StudyError(
+                f"{path} has a study {result.name!r} that raybo did not write; "
+                "choose another file with -o"
+            )
+        optuna.delete_study(study_name=result.name, storage=storage)
+
+
+def _distributions(optuna: Any, space: AnySpace) -> dict[str, Any]:
+    """Distribution of each parameter, by its path."""
+    if not space.dense or (isinstance(space, Box) and space.dim > _WIDE):
+        return {}
+    return {c.name: _distribution(optuna.distributions, c.parameter) for c in space.columns}
+
+
+def _distribution(kinds: Any, parameter: Any) -> Any:
+    match parameter:
+        case Float(low=low, high=high, log=log, step=None):
+            return kinds.FloatDistribution(low, high, log=log)
+        case Float(low=low, step=step):  # Optuna takes no step on a log scale, and an exact end
+            high = parameter.value((parameter.cardinality or 1) - 1)
+            return kinds.FloatDistribution(low, high, step=step)
+        case Int(low=low, step=step, log=log):
+            high = parameter.value(parameter.cardinality - 1)
+            return kinds.IntDistribution(low, high, log=log and step == 1, step=step)
+        case Choice(branches=branches):
+            return kinds.CategoricalDistribution(list(branches))
+        case Categorical(values=values):
+            return kinds.CategoricalDistribution([_as_choice(v, parameter) for v in values])
+    raise StudyError(f"{type(parameter).__name__} has no counterpart in optuna; export to csv")
+
+
+def _as_choice(value: Any, parameter: Any) -> Any:
+    """`value` where Optuna can store it, and tell it from the others; else as text."""
+    if not isinstance(parameter, Categorical):
+        return value
+    plain = all(v is None or isinstance(v, bool | int | float | str) for v in parameter.values)
+    return value if plain and len(set(parameter.values)) == len(parameter.values) else text(value)
+
+
+def _optuna_trial(
+    optuna: Any, trial: Trial, space: AnySpace, distributions: Mapping[str, Any]
+) -> Any:
+    if isinstance(space, Box):
+        flat = box_cells(trial, space)
+    else:
+        parameters = {column.name: column.parameter for column in space.columns}
+        values = flat_config(trial.config, space)
+        flat = {name: _as_choice(v, parameters.get(name)) for name, v in values.items()}
+    params = {name: value for name, value in flat.items() if name in distributions}
+    others = {name: value for name, value in flat.items() if name not in distributions}
+    reason = {"reason": trial.reason} if trial.reason else {}
+    states = optuna.trial.TrialState
+    made = optuna.trial.create_trial(
+        state=states.COMPLETE if trial.state is State.DONE else states.FAIL,
+        value=trial.value,
+        params=params,
+        distributions={name: distributions[name] for name in params},
+        user_attrs={**others, **trial.extra, **reason, "number": trial.number},
+    )
+    if trial.started is not None and trial.finished is not None:
+        made.datetime_start = datetime.fromtimestamp(trial.started)
+        made.datetime_complete = datetime.fromtimestamp(trial.finished)
+    return made
+
+
+def box_cells(trial: Trial, space: Box) -> dict[str, Any]:
+    """Coordinates of a box by name; those of a wide one as the JSON of their source."""
+    if space.dim <= _WIDE:
+        return {f"x[{i}]": float(v) for i, v in enumerate(trial.config["x"])}
+    return {"x": json.dumps(space.to_json(trial.config)["x"])}
+
+
+def text(value: Any) -> str:
+    """`value` as text: JSON where that is possible."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError):
+        return repr(value)
