@@ -12,6 +12,10 @@ B_t, theta_t     norm, shorten        growing norm bound, shrinking length-scale
 u_v, U_l         u, best_path         bound of a vertex, and of a path by summing
 d~               dim                  most ordered and unordered columns of a vertex
 
+The default is expected improvement over the same process, a length-scale per parameter, searched
+leaf by leaf from the points of Algorithm 2; `acquisition="ucb"` takes the best of these points,
+with beta = 0.6 ln(2t).
+
 `preset="paper"` is the published algorithm: one squared exponential length-scale per vertex,
 Algorithm 2, A-GP-UCB. The paper leaves B_0, theta_0, b and g open; here B_0 = 1 on standardised
 losses, theta_0 = 1, the width of the cube, b(t) = L^(1/4) and g(t) = L^(1/(4 d~)) with
@@ -22,7 +26,7 @@ Proposition 11 wants it. The exponent d of g in eq. 13 is d~, since no vertex ha
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -35,7 +39,7 @@ from raybo.acquisition.functions import log_ei, ucb
 from raybo.acquisition.maximizers.base import Acquisition, values
 from raybo.acquisition.maximizers.parts import maximize_parts
 from raybo.methods.addtree_search import assemble, best_path, maximize_by_leaf, vertex_parts
-from raybo.methods.base import Data, Proposal
+from raybo.methods.base import Array, Data, Proposal
 from raybo.methods.model import fitted_gp, untried
 from raybo.methods.options import PRESETS, check_choice, check_count, require_columns
 from raybo.space.any_space import AnySpace
@@ -43,6 +47,7 @@ from raybo.space.design import sobol_point
 from raybo.space.tree import Vertex, expanded, paths, vertices
 from raybo.surrogate.fit import fit
 from raybo.surrogate.gp import GP, NOISE
+from raybo.surrogate.kernels.base import Theta
 from raybo.surrogate.kernels.tree import NOISE_HYPER, tree_kernel
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.vertices import VertexPosteriors
@@ -50,6 +55,9 @@ from raybo.surrogate.vertices import VertexPosteriors
 ACQUISITIONS = ("ucb", "ei")
 CONFIDENCE = 0.1  # delta: the regret bound holds with probability 1 - delta
 GROWTH = 0.6  # of beta = 0.6 ln(2t), the default's bound; chosen on the Jenatton function
+# How often a model that expects no improvement has its length-scales halved; only at every other
+# ask, so that noisy values get their repeats.
+HALVINGS = 4
 
 
 @dataclass(frozen=True)
@@ -60,7 +68,7 @@ class AddTree:
     preset: str = "default"
     n_init: int | None = None  # points of the initial design
     expand: bool | None = None  # whether independent choices are multiplied out, as the paper does
-    acquisition: str | None = None  # one of ACQUISITIONS
+    acquisition: str | None = None  # one of ACQUISITIONS; "ei", or "ucb" in the paper's preset
 
     lanes = 1
 
@@ -85,6 +93,7 @@ class AddTree:
         if data.needs_design(self.n_init or design_size(tree)):
             return Proposal(x=sobol_point(self.space, data.number, data.seed))
         paper, t = self.preset == "paper", len(data.loss)
+        by_ucb = (self.acquisition or ("ucb" if paper else "ei")) == "ucb"
         with one_thread():
             kernel = tree_kernel(self.space, tree, "se", ard=not paper)  # Alg. 1
             zero_mean = partial(fit, mean=0.0)
@@ -92,26 +101,55 @@ class AddTree:
             dim = max(1, *(len(vertex.columns) for vertex in tree))
             if paper:
                 gp = shorten(gp, t, dim)
-            best = gp.fitted().min()
             gp = gp.condition_on_mean(torch.as_tensor(data.pending))
+            best = gp.fitted().min()  # of pending points too, or they would be proposed again
             beta = a_gp_ucb(gp, t) if paper else GROWTH * math.log(2.0 * t)
             parts = vertex_parts(self.space, kernel.terms, data, rng)
             posteriors = VertexPosteriors.of(gp)
             X, u = maximize_parts(
-                lambda Z: ucb(posteriors(Z), beta), parts, n_starts=4 >> data.haste
+                lambda Z: ucb(posteriors(Z), beta),
+                parts,
+                n_starts=(4 if by_ucb else 2) >> data.haste or 1,
+                max_evaluations=40 if by_ucb else 10,  # starts of another search need no more
             )  # Alg. 2, lines 3 to 5
-            f = self._whole(gp, beta, best, data)
-            x = assemble(self.space, kernel.terms, best_path(tree, u), X)  # Alg. 2, lines 6 to 9
-            by_sums = paper and self.acquisition != "ei"
-            if not by_sums or values(f, x[None])[0] == -np.inf:
-                x = maximize_by_leaf(f, self.space, tree, kernel.terms, X, data, rng)
+            path = best_path(tree, u)  # lines 6 to 8
+            x = assemble(self.space, kernel.terms, path, X)  # line 9
+
+            def search(f: Acquisition) -> tuple[Array, float]:
+                f = untried(f, self.space, data)
+                x = maximize_by_leaf(f, self.space, tree, kernel.terms, path, X, data, rng)
+                return x, values(f, x[None])[0]
+
+            if not by_ucb:
+                x = improve(gp, best, search, HALVINGS if data.number % 2 else 0)
+            elif (np.concatenate([data.X, data.pending]) == x).all(axis=1).any():
+                x, _ = search(lambda Z: ucb(gp.posterior(Z), beta))
         return Proposal(x=x, memo=memo)
 
-    def _whole(self, gp: GP, beta: float, best: Tensor, data: Data) -> Acquisition:
-        """The acquisition of whole points; -inf at points of a finite space that were tried."""
-        if self.acquisition == "ei":
-            return untried(lambda X: log_ei(gp.posterior(X), best), self.space, data)
-        return untried(lambda X: ucb(gp.posterior(X), beta), self.space, data)
+
+def improve(
+    gp: GP,
+    best: Tensor,
+    search: Callable[[Acquisition], tuple[Array, float]],
+    halvings: int,
+) -> Array:
+    """Point (d,) of the largest expected improvement; a model that expects none is doubted.
+
+    To evaluate the best point once more promises phi(0) times the noise's deviation. A model that
+    sees no more anywhere thinks it is done, and is often wrong about a branch of few observations,
+    whose length-scales are guesses. So they are halved until there is something to gain.
+    """
+    worth = 0.5 * math.log(float(gp.theta[NOISE]) / (2.0 * math.pi))
+    for k in range(1 + halvings):
+        shorter = {name: value * 0.5**k for name, value in _lengthscales(gp).items()}
+        x, value = search(partial(_log_ei, gp.with_theta(shorter) if k else gp, best))
+        if value > worth:
+            break
+    return x
+
+
+def _log_ei(gp: GP, best: Tensor, X: Tensor) -> Tensor:
+    return log_ei(gp.posterior(X), best)
 
 
 def design_size(tree: Sequence[Vertex]) -> int:
@@ -137,9 +175,8 @@ def a_gp_ucb(gp: GP, t: int) -> float:
 def shorten(gp: GP, t: int, dim: int) -> GP:
     """The process with length-scales theta_t = min(theta_MAP, theta_0 / g(t)) (section 5)."""
     longest = (1.0 + math.log1p(t)) ** (-0.25 / dim)  # eq. 13
-    changes = {
-        name: value.clamp_max(longest)
-        for name, value in gp.theta.items()
-        if name.startswith("lengthscale")
-    }
-    return gp.with_theta(changes)
+    return gp.with_theta({k: v.clamp_max(longest) for k, v in _lengthscales(gp).items()})
+
+
+def _lengthscales(gp: GP) -> Theta:
+    return {k: v for k, v in gp.theta.items() if k.startswith("lengthscale")}

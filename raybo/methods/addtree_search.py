@@ -115,6 +115,7 @@ def maximize_by_leaf(
     space: AnySpace,
     tree: Sequence[Vertex],
     terms: Sequence[AtVertex],
+    path: Path,
     columns: Array,
     data: Data,
     rng: np.random.Generator,
@@ -124,9 +125,9 @@ def maximize_by_leaf(
     The `columns` (V, c) of all vertices make a start for every leaf; more are drawn all over it
     and near the best rows so far. All starts of all leaves are screened in
     one evaluation and the best of each leaf climbed from in one batch. Independent choices have
-    more leaves than can be searched: then those of the best rows and random ones are.
+    more leaves than can be searched: then `path`, those of the best rows and random ones are.
     """
-    leaves, complete = _some_leaves(tree, terms, data, rng)
+    leaves, complete = _some_leaves(tree, terms, path, data, rng)
     region = search_region(space, data, rng, "cpu")
     starts = []
     for leaf in leaves:
@@ -146,7 +147,11 @@ def maximize_by_leaf(
 
 
 def _some_leaves(
-    tree: Sequence[Vertex], terms: Sequence[AtVertex], data: Data, rng: np.random.Generator
+    tree: Sequence[Vertex],
+    terms: Sequence[AtVertex],
+    path: Path,
+    data: Data,
+    rng: np.random.Generator,
 ) -> tuple[list[Path], bool]:
     """Leaves to search, and whether they are all."""
     most = _MOST_LEAVES >> data.haste
@@ -157,4 +162,4 @@ def _some_leaves(
     passes = np.stack([term.passes(rows).numpy() for term in terms])
     seen = [frozenset(np.flatnonzero(column).tolist()) for column in passes.T]
     drawn = [walk(tree, lambda group: int(rng.integers(len(group)))) for _ in range(most // 2)]
-    return list(dict.fromkeys([*seen, *drawn])), False
+    return list(dict.fromkeys([path, *seen, *drawn])), False
