@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from raybo.errors import SpaceExhausted, StudyError, SurrogateError
 from raybo.methods.base import Data, Proposal
 from raybo.methods.random_search import RandomSearch, Sobol
+from raybo.methods.registry import build_method
 from raybo.space.parameters import Categorical, Float, Int
 from raybo.space.space import Space
 from raybo.study.objective import Objective
@@ -173,3 +176,24 @@ def test_trials_added_late_keep_the_order_of_their_numbers() -> None:
     assert study.next_number == 5
     with pytest.raises(StudyError, match="trial 2 is in the study already"):
         study.add(Trial(2, {"x": 0.9, "y": 0.9}))
+
+
+@pytest.mark.parametrize("haste", [0, 1, 2])
+def test_what_a_study_remembers_changes_no_proposal(haste: int) -> None:
+    """The model is kept between asks; a study without it proposes the same points."""
+    space = Space({"x": Float(0, 1), "y": Float(0, 1)})
+    kept = Study(space, build_method("bo", space), seed=3)
+    for number in range(12):
+        kept.ask()
+        if number % 3:
+            kept.tell(number, float(number % 5))
+    for _ in range(4):
+        fresh = Study(space, build_method("bo", space), seed=3)
+        for trial in kept.trials.values():
+            fresh.add(replace(trial))
+        expected = fresh.ask(haste=haste)
+        found = kept.ask(haste=haste)
+        tolerance = 1e-6 if haste else 0.0  # in haste the factor is extended row by row
+        for name in ("x", "y"):
+            assert abs(found.config[name] - expected.config[name]) <= tolerance
+        assert found.memo == expected.memo
