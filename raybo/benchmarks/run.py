@@ -229,6 +229,7 @@ def main(
     seeds: int | None = None,
     *,
     evaluations: int | None = None,
+    problems: str | None = None,
     results: Path | None = None,
     figure: Path | None = None,
     local: bool = False,
@@ -245,6 +246,8 @@ def main(
         Comma-separated specs of rivals, instead of the task's own.
     seeds, evaluations
         Instead of the task's own.
+    problems
+        Comma-separated names of those of the task's problems to run; all unless given.
     results
         JSON lines; bench-results/TASK.jsonl unless given. What it holds is not run again.
     figure
@@ -263,7 +266,7 @@ def main(
         proposal = importlib.import_module("raybo.benchmarks.proposal")  # it imports this module
         proposal.time_asks(rivals or chosen.rivals, quick=quick, console=console)
     path = results or FOLDER / f"{chosen.name}.jsonl"
-    cells = chosen.cells(rivals, seeds, evaluations)
+    cells = chosen.cells(rivals, seeds, evaluations, problems and problems.split(","))
     records = run_cells(cells, path, local=local, progress=progress)
     print_table(summarize(records, chosen), chosen, console)
     console.print(f"results: {path}")
@@ -290,6 +293,7 @@ def list_tasks() -> Iterator[tuple[str, str, str]]:
 @click.option("--methods", help="comma-separated rivals instead of the task's own")
 @click.option("--seeds", type=click.IntRange(1), help="runs per rival and problem")
 @click.option("--evaluations", type=click.IntRange(1), help="length of every run")
+@click.option("--problems", help="comma-separated problems of the task instead of all")
 @click.option("--results", type=click.Path(path_type=Path), help="JSON lines; continued if there")
 @click.option("--figure", type=click.Path(path_type=Path), help="HTML file with the curves")
 @click.option("--local", is_flag=True, help="in this process instead of on Ray")

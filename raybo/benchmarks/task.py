@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from raybo.benchmarks.problems import BenchmarkError
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -103,6 +105,7 @@ class Task:
         rivals: Iterable[str] | None = None,
         seeds: int | None = None,
         evaluations: int | None = None,
+        problems: Iterable[str] | None = None,
     ) -> Iterator[Cell]:
         """Runs of the task, all problems of one seed before the next seed.
 
@@ -112,11 +115,23 @@ class Task:
             Specs to run on every problem instead of the task's own.
         seeds, evaluations
             Numbers to use instead of the task's own.
+        problems
+            Those of the task's problems to run; all unless given.
+
+        Raises
+        ------
+        BenchmarkError
+            When the task has no such problem.
         """
+        chosen = set(self.problems if problems is None else problems)
+        if unknown := chosen - set(self.problems):
+            raise BenchmarkError(
+                f"{self.name} has no problem {min(unknown)!r}; it has {', '.join(self.problems)}"
+            )
         for seed in range(self.seeds if seeds is None else seeds):
             seen = set()
             for block in self.blocks:
-                for problem in block.problems:
+                for problem in filter(chosen.__contains__, block.problems):
                     for rival in block.rivals if rivals is None else rivals:
                         length = evaluations or block.evaluations
                         cell = Cell(problem, rival, seed, length, self.centre)

@@ -22,6 +22,7 @@ burn-in of 99, the improvement over the best loss, and Adam from the best 20 of 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -40,7 +41,7 @@ from raybo.methods.model import search_region, untried
 from raybo.methods.options import PRESETS, check_choice, check_count, require_flat
 from raybo.space.any_space import AnySpace
 from raybo.space.design import centre
-from raybo.surrogate.cylinder import CylinderData, CylinderGP, HyperDensity
+from raybo.surrogate.cylinder import NOISE_HYPER, CylinderData, CylinderGP, HyperDensity
 from raybo.surrogate.fit import fit
 from raybo.surrogate.gp import NOISE
 from raybo.surrogate.kernels.base import starting_theta
@@ -119,24 +120,23 @@ class Bock:
     ) -> tuple[CylinderData, Array, dict[str, Any]]:
         """Data on the cylinder, samples (s, h) of the hyperparameters, and what is new in them."""
         kernel = Cylindrical(self.space.dim, self.degree, self.warp)
-        n, last = len(data.loss), remembered(data)
-        fixed = self.inference == "map" and last.rows and n - last.rows < max(1, last.rows // 10)
-        rows = on_cylinder(kernel, data, last.power)[0]
-        if last.rows == n or fixed:
-            return rows, last.samples, {}
-        samples, power = last.samples, 1.0
-        if self.preset != "paper":
-            samples = samples if len(samples) else fitted(rows, samples)
-            power = likeliest_power(kernel, data, samples[:SCREENERS])
-            rows = on_cylinder(kernel, data, power)[0]
-        if self.inference == "map":
-            samples, moved = fitted(rows, samples), np.zeros(1, dtype=int)
-        elif self.preset == "paper":
-            samples, moved = next_states(rows, samples, rng), np.arange(N_SAMPLES)
-        else:
+        n, last, paper = len(data.loss), remembered(data), self.preset == "paper"
+        samples, power, fitted = last.samples, last.power, last.fitted
+        due = n - fitted >= max(1, fitted // 10)
+        if last.rows == n or (self.inference == "map" and not due):
+            return on_cylinder(kernel, data, power)[0], samples, {}
+        if due and not (paper and len(samples)):
+            power, best = likeliest(kernel, data, (1.0,) if paper else POWERS)
+            begins = self.inference == "map" or power != last.power or not len(samples)
+            samples, fitted = best if begins else samples, n
+        rows = on_cylinder(kernel, data, power)[0]
+        moved = np.arange(1 if self.inference == "map" else N_SAMPLES)
+        if self.inference == "sample" and paper:
+            samples = next_states(rows, samples, rng)
+        elif self.inference == "sample":
             samples, moved = moved_chains(rows, samples, last.steps, n, rng)
         chains = {str(i): samples[i].tolist() for i in moved}
-        memo = {"chains": chains, "power": power, "step": data.number, "rows": n}
+        memo = {"chains": chains, "step": data.number, "rows": n, "fitted": fitted, "power": power}
         return rows, samples, memo
 
     def _region(self, data: Data, rng: np.random.Generator) -> Region:
@@ -178,20 +178,21 @@ class Last(NamedTuple):
     samples: Array  # (s, h), the latest of each chain
     steps: NDArrayInt  # (s,) trials that noted them
     rows: int  # number of data then
-    power: float  # by which losses were bent
+    fitted: int  # number of data at the last fit
+    power: float  # by which losses are bent since
 
 
 def remembered(data: Data) -> Last:
     """The latest samples in the memos."""
     memos = (m for m in (*data.memos, *data.pending_memos) if "chains" in m)
     latest: dict[int, tuple[int, list[float]]] = {}
-    rows, power = 0, 1.0
+    rows, fitted, power = 0, 0, 1.0
     for memo in sorted(memos, key=lambda m: int(m["step"])):
-        rows, power = max(rows, memo["rows"]), memo["power"]
+        rows, fitted, power = max(rows, memo["rows"]), memo["fitted"], memo["power"]
         latest.update({int(i): (memo["step"], logs) for i, logs in memo["chains"].items()})
     kept = [latest[i] for i in sorted(latest)]
     samples, steps = np.array([logs for _, logs in kept]), np.array([step for step, _ in kept])
-    return Last(samples, steps, rows, power)
+    return Last(samples, steps, rows, fitted, power)
 
 
 def off_centre(X: Array) -> NDArrayBool:
@@ -206,28 +207,26 @@ def on_cylinder(kernel: Cylindrical, data: Data, power: float) -> tuple[Cylinder
     return rows, float(slopes[off_centre(data.X)].sum())
 
 
-def likeliest_power(kernel: Cylindrical, data: Data, samples: Array) -> float:
-    """Power under which the losses are most likely, given samples of the hyperparameters."""
-    scores = []
-    for power in POWERS:
+def likeliest(kernel: Cylindrical, data: Data, powers: Sequence[float]) -> tuple[float, Array]:
+    """The power under which the losses are most likely, and its best hyperparameters (1, h).
+
+    Every power has a fit of its own: under the samples of the present one it would seem best.
+    """
+    found = []
+    start = {**starting_theta(kernel), NOISE: torch.tensor(NOISE_HYPER.start).double()}
+    for power in powers:
         rows, volume = on_cylinder(kernel, data, power)
-        scores.append(np.logaddexp.reduce(HyperDensity(rows)(samples)) + volume)
-    return POWERS[int(np.argmax(scores))]
-
-
-def fitted(rows: CylinderData, samples: Array) -> Array:
-    """The likeliest hyperparameters (1, h), from those of before."""
-    start = {**starting_theta(rows.kernel), NOISE: torch.tensor(1e-2, dtype=torch.float64)}
-    if len(samples):
-        start = {name: value[0] for name, value in rows.theta(samples[:1]).items()}
-    return rows.logs(fit(rows.kernel, rows.X, rows.y, [start]))
+        logs = rows.logs(fit(kernel, rows.X, rows.y, [start], noise=NOISE_HYPER))
+        found.append((HyperDensity(rows)(logs)[0] + volume, power, logs))
+    _, power, logs = max(found, key=lambda item: item[0])
+    return power, logs
 
 
 def next_states(rows: CylinderData, samples: Array, rng: np.random.Generator) -> Array:
     """Ten further states of the paper's chain."""
     density, bounds = HyperDensity(rows), rows.bounds
-    state = samples[-1:] if len(samples) else fitted(rows, samples)
-    for _ in range(0 if len(samples) else BURN_IN):
+    state = samples[-1:]
+    for _ in range(BURN_IN if len(samples) < N_SAMPLES else 0):
         state = slice_sweep(density, state, bounds, rng)
     states = [state := slice_sweep(density, state, bounds, rng) for _ in range(N_SAMPLES)]
     return np.concatenate(states)

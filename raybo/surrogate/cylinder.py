@@ -15,13 +15,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from raybo.surrogate.fit import NOISE_HYPER
 from raybo.surrogate.gp import NOISE, Posterior
 from raybo.surrogate.kernels.base import Hyper, Theta
-from raybo.surrogate.kernels.cylindrical import Cylindrical, cylinder, powers
+from raybo.surrogate.kernels.cylindrical import Cylindrical, Horseshoe, cylinder, powers
 from raybo.surrogate.linalg import cholesky
 
 Array = NDArray[np.float64]
+
+NOISE_HYPER = Hyper(NOISE, (), 1e-6, 1.0, 1e-2, Horseshoe(0.1))  # the authors' code
 
 
 @dataclass(frozen=True)

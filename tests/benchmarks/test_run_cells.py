@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 import ray
@@ -118,6 +119,16 @@ def test_cells_finish_one_seed_before_the_next():
     cells = list(get_task("proposal").cells(["bo"]))
     assert [cell.seed for cell in cells] == [0] * 5 + [1] * 5 + [2] * 5
     assert all(cell.centre and cell.evaluations == 100 for cell in cells)
+
+
+def test_some_problems_of_a_task_can_be_chosen(tmp_path, capsys):
+    task = replace(TASK, blocks=(Block(("branin", "hartmann6"), ("sobol",), 4),), seeds=1)
+    results = tmp_path / "r"
+    records = main(task, problems="hartmann6", results=results, local=True, progress=False)
+    assert [record["problem"] for record in records] == ["hartmann6"]
+    assert "branin" not in capsys.readouterr().out
+    with pytest.raises(BenchmarkError, match="no problem 'levy-20'; it has branin, hartmann6"):
+        main(task, problems="levy-20", results=results, local=True, progress=False)
 
 
 @pytest.mark.parametrize("name", TASKS)

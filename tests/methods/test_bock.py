@@ -13,12 +13,10 @@ from raybo.methods.base import Data
 from raybo.methods.bock import (
     POWERS,
     Bock,
-    fitted,
-    likeliest_power,
+    likeliest,
     mean_ei,
     moved_chains,
     next_states,
-    on_cylinder,
     remembered,
 )
 from raybo.space.box import Box
@@ -136,8 +134,8 @@ def test_memo_holds_only_the_chains_that_moved_and_nothing_without_new_data() ->
     memos = [*memos, json.loads(json.dumps(later.memo))]
     last = bock.propose(data_of(X[:52], loss[:52], [*memos]), np.random.default_rng(3))
     assert sorted(last.memo["chains"]) == ["3", "4", "5"]  # those that rested longest
-    samples, steps, n, power = remembered(data_of(X[:52], loss[:52], memos))
-    assert n == 51
+    samples, steps, n, fitted, power = remembered(data_of(X[:52], loss[:52], memos))
+    assert (n, fitted) == (51, 50)
     assert power in POWERS
     np.testing.assert_array_equal(samples[0], later.memo["chains"]["0"])
     np.testing.assert_array_equal(samples[9], first.memo["chains"]["9"])
@@ -158,13 +156,14 @@ def test_the_paper_s_chain_goes_on_from_its_last_state(monkeypatch: pytest.Monke
     monkeypatch.setattr("raybo.methods.bock.BURN_IN", 9)
     X, loss = some(12)
     rows = CylinderData.of(Cylindrical(4), torch.tensor(X), torch.tensor(loss - loss.mean()))
-    first = next_states(rows, np.empty(0), np.random.default_rng(0))
+    first = next_states(rows, rows.bounds.mean(1)[None], np.random.default_rng(0))
     assert first.shape == (10, 9)
     assert len(np.unique(first, axis=0)) == 10
     low, high = rows.bounds.T
     assert ((first >= low) & (first <= high)).all()
     a = next_states(rows, first, np.random.default_rng(1))
-    b = next_states(rows, first[-1:], np.random.default_rng(1))
+    first[:-1] = first[0]
+    b = next_states(rows, first, np.random.default_rng(1))
     np.testing.assert_array_equal(a, b)
 
 
@@ -173,9 +172,21 @@ def test_losses_are_bent_where_that_makes_them_likelier() -> None:
     kernel = Cylindrical(3)
     smooth = np.sin(2 * X).sum(1) - 1.5 * X[:, 0]
     plain, skewed = data_of(X, smooth), data_of(X, np.exp(4 * smooth))
-    start = fitted(on_cylinder(kernel, plain, 1.0)[0], np.empty(0))
-    assert likeliest_power(kernel, plain, start) == 1.0
-    assert likeliest_power(kernel, skewed, start) < 1.0
+    assert likeliest(kernel, plain, POWERS)[0] == 1.0
+    assert likeliest(kernel, skewed, POWERS)[0] < 1.0
+
+
+def test_chains_begin_again_when_another_power_is_likelier() -> None:
+    X, _ = some(60, d=3)
+    loss = np.exp(4 * (np.sin(2 * X).sum(1) - 1.5 * X[:, 0]))
+    bock = Bock(Box(3))
+    first = bock.propose(data_of(X[:50], loss[:50]), np.random.default_rng(0)).memo
+    assert first["power"] < 1.0
+    memos = [{**first, "power": 1.0}, *([{}] * 59)]
+    kept = bock.propose(data_of(X[:51], loss[:51], memos[:51]), np.random.default_rng(1)).memo
+    assert (kept["power"], kept["fitted"], len(kept["chains"])) == (1.0, 50, 3)
+    later = bock.propose(data_of(X[:55], loss[:55], memos[:55]), np.random.default_rng(2)).memo
+    assert (later["power"] < 1.0, later["fitted"], len(later["chains"])) == (True, 55, 10)
 
 
 def test_the_paper_s_losses_are_not_bent() -> None:
@@ -191,12 +202,12 @@ def test_chains_agree_with_the_paper_s_single_chain_in_distribution() -> None:
     y = torch.tensor((loss - loss.mean()) / loss.std())
     rows = CylinderData.of(Cylindrical(4), torch.tensor(X), y)
     rng = np.random.default_rng(0)
-    many = fitted(rows, np.empty(0))
+    many = rows.bounds.mean(1)[None]
     kept = []
     for _ in range(20):
         many, _ = moved_chains(rows, many, np.zeros(10, dtype=int), 15, rng)
         kept.append(many)
-    one = next_states(rows, np.empty(0), rng)
+    one = next_states(rows, rows.bounds.mean(1)[None], rng)
     single = [one := next_states(rows, one, rng) for _ in range(20)]
     a, b = np.concatenate(kept), np.concatenate(single)
     spread = np.concatenate([a, b]).std(0)

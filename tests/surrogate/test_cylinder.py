@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy.stats import multivariate_normal
 
-from raybo.surrogate.cylinder import CylinderData, CylinderGP, HyperDensity
-from raybo.surrogate.fit import NOISE_HYPER, fit
+from raybo.surrogate.cylinder import NOISE_HYPER, CylinderData, CylinderGP, HyperDensity
+from raybo.surrogate.fit import fit
 from raybo.surrogate.kernels.base import starting_theta
 from raybo.surrogate.kernels.cylindrical import Cylindrical
 
@@ -170,7 +170,7 @@ def test_the_kernel_can_be_fitted() -> None:
         **starting_theta(KERNEL),
         "noise": torch.tensor(NOISE_HYPER.start, dtype=torch.float64),
     }
-    theta = fit(KERNEL, X, y, [start])
+    theta = fit(KERNEL, X, y, [start], noise=NOISE_HYPER)
     data = CylinderData.of(KERNEL, X, y)
     assert all(torch.isfinite(v).all() for v in theta.values())
     density = HyperDensity(data)

@@ -46,6 +46,21 @@ class SpikeAndSlab:
 
 
 @dataclass(frozen=True)
+class Horseshoe:
+    """Prior of log(value), most of it near none: density log(1 + 2 (scale / value)^2).
+
+    That of the authors' code, a bound on the horseshoe (Carvalho, Polson, Scott 2010, theorem 1).
+    """
+
+    scale: float
+
+    def log_density(self, log_value: Tensor) -> Tensor:
+        """Log density over the hyperparameter itself, up to a constant, at exp(log_value)."""
+        ratio = self.scale * (-log_value).exp()
+        return torch.log(torch.log1p(2.0 * ratio**2)) - log_value
+
+
+@dataclass(frozen=True)
 class Cylindrical:
     """variance * K_r(|x|, |z|) * K_a(x/|x|, z/|z|), eq. 6.
 
