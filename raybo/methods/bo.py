@@ -48,6 +48,7 @@ MAXIMIZERS = ("lbfgsb", "direct", "cmaes", "elastic")
 class Effort(NamedTuple):
     """What a proposal may cost."""
 
+    refits: int  # when the data have grown by one in so many
     fit_iterations: int
     screened: int  # points over the cube, and as many around the best
     starts: int  # of them that are climbed from
@@ -56,7 +57,7 @@ class Effort(NamedTuple):
 
 # By haste. With 64 points in flight, 300 evaluations, hartmann6 in 6 dimensions is found to 0.001
 # at each of them; in 20 dimensions the third costs a third of the progress, and a tenth the time.
-EFFORTS = (Effort(50, 256, 6, 40), Effort(12, 64, 1, 10), Effort(6, 32, 1, 4))
+EFFORTS = (Effort(10, 50, 256, 6, 40), Effort(5, 12, 64, 1, 10), Effort(3, 6, 32, 1, 4))
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,9 @@ class Bo:
             tail = MILD if paper else STRONG
             effort = EFFORTS[data.haste]
             quick = partial(fit, max_iterations=effort.fit_iterations)
-            gp, memo = fitted_gp(kernel, data, self.device, fit=quick, bad_side=tail)
+            gp, memo = fitted_gp(
+                kernel, data, self.device, fit=quick, bad_side=tail, refits=effort.refits
+            )
             best = gp.fitted().min()
             gp = with_pending(gp, data)
             acquisition = self.acquisition or ("ei" if paper else "log_ei")

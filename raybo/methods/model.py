@@ -64,13 +64,14 @@ def fitted_gp(
     noise: Hyper = NOISE_HYPER,
     fit: Fit = fit,
     bad_side: Tail = MILD,
+    refits: int = 10,
 ) -> tuple[GP, dict[str, Any]]:
     """The Gaussian process of the told rows, and what to remember of it.
 
-    Hyperparameters are fitted again when the data have grown by a tenth since the last fit (in
-    haste by a fifth or a third), which is found in the memos; in between the model costs one
-    Cholesky factor, and nothing where no result has come since the last proposal. A fit starts
-    from the last one; `fit` is for kernels that have a better way to it than the common one.
+    Hyperparameters are fitted again when the data have grown by 1/`refits` since the last fit,
+    which is found in the memos; in between the model costs one Cholesky factor, and nothing where
+    no result has come since the last proposal. A fit starts from the last one; `fit` is for
+    kernels that have a better way to it than the common one.
     """
     X = torch.as_tensor(data.X, device=device)
     y = torch.as_tensor(standardize(data.loss, bad_side), device=device)
@@ -79,9 +80,9 @@ def fitted_gp(
         key=lambda m: m["fitted"],
         default=None,
     )
-    n, share = len(y), 10 // (1 + data.haste)
+    n = len(y)
     memo: dict[str, Any] = {}
-    if last is not None and n - last["fitted"] < max(1, last["fitted"] // share):
+    if last is not None and n - last["fitted"] < max(1, last["fitted"] // refits):
         known: _Known | None = data.scratch.get("gp")
         if known is not None and known.serves(kernel, data, last["theta"]):
             return known.gp, memo
