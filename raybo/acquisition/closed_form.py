@@ -2,7 +2,8 @@
 
 A search climbs in small batches, where the arithmetic costs less than the calls: a numpy call
 takes a quarter of a torch call's time, and autograd doubles the calls. This is the same function
-as `functions` applied to `GP.posterior`, for the commonest model, in a sixth of the time.
+as `functions` applied to `GP.posterior`, for the commonest model; a batch of six points in 20
+dimensions takes a tenth, a sixth and a third of autograd's time at 50, 200 and 500 rows.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from scipy.linalg.lapack import dtrtrs
 from scipy.special import erfcx, ndtr
 from torch import Tensor
 
-from raybo.acquisition.functions import ei, log_ei, ucb
+from raybo.acquisition.functions import ACQUISITIONS
 from raybo.errors import SurrogateError
-from raybo.surrogate.gp import GP, LEAST_VARIANCE, MEAN, Posterior
+from raybo.surrogate.gp import GP, LEAST_VARIANCE, MEAN
 from raybo.surrogate.kernels.stationary import Stationary
 
 Array = NDArray[np.float64]
@@ -45,7 +46,7 @@ class ClosedForm:
         if not isinstance(kernel, Stationary):
             raise SurrogateError(f"a closed form needs a stationary kernel, this is {kernel}")
         self.gp, self.level = gp, level
-        self.plain, self.score = _ACQUISITIONS[name]
+        self.plain, self.score = ACQUISITIONS[name], _SCORES[name]
         self.matern = kernel.shape == "matern52"
         self.lengthscale = gp.theta["lengthscale"].numpy()
         self.variance = float(gp.theta["variance"]) if kernel.scaled else 1.0
@@ -76,12 +77,10 @@ class ClosedForm:
         sq += self.norms
         sq += np.einsum("ij,ij->i", Z, Z)[:, None]
         np.maximum(sq, 0.0, out=sq)
-        if self.matern:  # (1 + r + r^2 / 3) exp(-r), r = sqrt(5 sq): see stationary.matern52
-            r = np.sqrt(5.0 * sq)
-            decay = self.variance * np.exp(-r)
-            slope = (1.0 + r) * decay
-            K = slope + (5.0 / 3.0) * sq * decay
-            slope *= -5.0 / 6.0
+        if self.matern:
+            K, slope = matern52(sq)
+            K *= self.variance
+            slope *= self.variance
         else:
             K = self.variance * np.exp(-0.5 * sq)
             slope = -0.5 * K
@@ -102,6 +101,16 @@ class ClosedForm:
 def _solve(chol: Array, rows: Array, trans: int) -> Array:
     """L^-1 r for each row r, or L^-T r."""
     return np.asarray(dtrtrs(chol, rows.T, lower=1, trans=trans)[0].T)
+
+
+def matern52(sq: Array) -> tuple[Array, Array]:
+    """`stationary.matern52` at scaled squared distances, and its derivative in them."""
+    r = np.sqrt(5.0 * sq)
+    decay = np.exp(-r)
+    slope = (1.0 + r) * decay
+    K = slope + (5.0 / 3.0) * sq * decay
+    slope *= -5.0 / 6.0
+    return K, slope
 
 
 def log_h(z: Array) -> tuple[Array, Array]:
@@ -144,6 +153,8 @@ def _score_ucb(mean: Array, variance: Array, beta: float) -> Score:
     return Score(bonus - mean, -np.ones_like(mean), 0.5 * bonus / variance)
 
 
-_ACQUISITIONS: dict[
-    str, tuple[Callable[[Posterior, Tensor], Tensor], Callable[[Array, Array, float], Score]]
-] = {"log_ei": (log_ei, _score_log_ei), "ei": (ei, _score_ei), "ucb": (ucb, _score_ucb)}
+_SCORES: dict[str, Callable[[Array, Array, float], Score]] = {
+    "log_ei": _score_log_ei,
+    "ei": _score_ei,
+    "ucb": _score_ucb,
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -57,3 +58,10 @@ def ei(posterior: Posterior, best: Tensor) -> Tensor:
 def ucb(posterior: Posterior, beta: float | Tensor) -> Tensor:
     """-(mean - sqrt(beta) sd): the lower confidence bound of the loss, as a gain."""
     return (beta * posterior.variance).sqrt() - posterior.mean
+
+
+ACQUISITIONS: dict[str, Callable[[Posterior, Tensor], Tensor]] = {
+    "log_ei": log_ei,
+    "ei": ei,
+    "ucb": ucb,
+}

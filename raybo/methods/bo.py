@@ -55,8 +55,9 @@ class Effort(NamedTuple):
     evaluations: int  # in a climb
 
 
-# By haste. With 64 points in flight, 300 evaluations, hartmann6 in 6 dimensions is found to 0.001
-# at each of them; in 20 dimensions the third costs a third of the progress, and a tenth the time.
+# By haste. With 64 points in flight, 300 evaluations, three seeds: hartmann6 in 6 dimensions is
+# found to 5e-4 at the second and at the third (16 and 11 ms an ask); repeated over 20 dimensions
+# the median regret is 0.86 at the second and 1.24 at the third.
 EFFORTS = (Effort(10, 50, 256, 6, 40), Effort(5, 12, 64, 1, 10), Effort(3, 6, 32, 1, 4))
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from raybo.acquisition.closed_form import ClosedForm
-from raybo.acquisition.functions import ei, log_ei, ucb
+from raybo.acquisition.functions import ACQUISITIONS
 from raybo.acquisition.maximizers.base import Acquisition, Region
 from raybo.acquisition.maximizers.elastic import Family, stretch
 from raybo.acquisition.starts import around, spread
@@ -144,13 +144,11 @@ def theta_from_json(item: Mapping[str, Any], device: str = "cpu") -> dict[str, T
 def acquisition_of(gp: GP, name: str, best: Tensor, n: int) -> Acquisition:
     """The acquisition called `name` of a model of n told rows."""
     beta = 0.2 * gp.X.shape[1] * math.log(2.0 * n)  # Kandasamy et al. 2015
+    level = torch.as_tensor(beta).to(best) if name == "ucb" else best
     if isinstance(gp.kernel, Stationary) and gp.X.device.type == "cpu":
-        return ClosedForm(gp, name, beta if name == "ucb" else float(best))
-    if name == "log_ei":
-        return lambda X: log_ei(gp.posterior(X), best)
-    if name == "ei":
-        return lambda X: ei(gp.posterior(X), best)
-    return lambda X: ucb(gp.posterior(X), beta)
+        return ClosedForm(gp, name, float(level))
+    plain = ACQUISITIONS[name]
+    return lambda X: plain(gp.posterior(X), level)
 
 
 def acquisition_family(gp: GP, name: str, n: int) -> Family:

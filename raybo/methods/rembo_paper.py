@@ -27,9 +27,9 @@ import numpy as np
 import torch
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import direct
-from scipy.special import ndtr
 from torch import Tensor
 
+from raybo.acquisition.closed_form import log_h
 from raybo.acquisition.maximizers.base import Region, values
 from raybo.acquisition.maximizers.cma import CmaEs
 from raybo.acquisition.maximizers.direct import Direct
@@ -46,7 +46,6 @@ FIRST_LENGTHSCALE = 0.1
 NOISE = 1e-10  # variance: the paper's functions have none, Cholesky needs some
 LARGEST = 1e6  # losses are clipped here: further out, squares of them drown the rest
 FIT_EVALUATIONS = 40  # of DIRECT on log l
-_SQRT_2PI = math.sqrt(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
@@ -98,20 +97,6 @@ class Gp:
         return Gp(X, np.concatenate([self.y, self.posterior(Z)[0]]), self.ell)
 
 
-def log_expected_improvement(mean: Array, sd: Array, best: float) -> Array:
-    """Logarithm of sd (phi(z) + z Phi(z)), z = (best - mean) / sd: EI itself soon underflows.
-
-    Below z = -25, where the two terms cancel, by the first terms of the expansion of Phi.
-    """
-    z = (best - mean) / sd
-    near = np.maximum(z, -25.0)
-    h = np.exp(-0.5 * near**2) / _SQRT_2PI + near * ndtr(near)
-    far = np.minimum(z, -25.0)
-    tail = -0.5 * far**2 - math.log(_SQRT_2PI) + np.log1p(-3.0 / far**2) - 2.0 * np.log(-far)
-    gain: Array = np.log(sd) + np.where(z > -25.0, np.log(np.maximum(h, 1e-300)), tail)
-    return gain
-
-
 def search(
     data: Data, features: Features, bound: float, rng: np.random.Generator
 ) -> tuple[Array, dict[str, Any]]:
@@ -139,7 +124,8 @@ def search(
     d = data.X.shape[1]
 
     def gain(Z: Tensor) -> Tensor:
-        return torch.from_numpy(log_expected_improvement(*gp.posterior(features(Z).numpy()), best))
+        mean, sd = gp.posterior(features(Z).numpy())
+        return torch.from_numpy(np.log(sd) + log_h((best - mean) / sd)[0])  # log EI
 
     near = around(data.X[[np.argmin(y)]] / (2.0 * bound) + 0.5, 16, rng)
     starts = np.concatenate([rng.random((16, d)), near])

@@ -16,6 +16,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
 from torch import Tensor
 
+from raybo.acquisition.closed_form import matern52
 from raybo.errors import SurrogateError
 from raybo.methods.base import Array
 from raybo.surrogate.gp import MEAN
@@ -56,7 +57,7 @@ class Target:
         inner = self.Z @ B.T
         scale = 0.5 * np.exp(-logs)
         F = np.clip(inner, -1.0, 1.0) * scale
-        K, slope = _matern52(F)
+        K, slope = _correlations(F)
         noise = math.exp(log_noise)
         K[self.diagonal, self.diagonal] += noise
         solved = _solve(K, self.y)
@@ -79,7 +80,7 @@ class Target:
     def mean(self, flat: Array) -> float:
         """Constant mean of highest likelihood."""
         B, logs, log_noise = self.split(flat)
-        K, _ = _matern52(np.clip(self.Z @ B.T, -1.0, 1.0) * 0.5 * np.exp(-logs))
+        K, _ = _correlations(np.clip(self.Z @ B.T, -1.0, 1.0) * 0.5 * np.exp(-logs))
         K[self.diagonal, self.diagonal] += math.exp(log_noise)
         solved = _solve(K, self.y)
         return 0.0 if solved is None else solved[3]
@@ -165,14 +166,10 @@ def _flat(theta: Theta) -> Array:
     return flat
 
 
-def _matern52(F: Array) -> tuple[Array, Array]:
+def _correlations(F: Array) -> tuple[Array, Array]:
     """Correlations of the rows of F, and their derivatives in the squared distance."""
     size = (F * F).sum(1)
-    sq = np.maximum(size[:, None] + size - 2.0 * (F @ F.T), 0.0)
-    r = np.sqrt(5.0 * sq)
-    decay = np.exp(-r)
-    slope = (1.0 + r) * decay
-    return slope + (5.0 / 3.0) * sq * decay, (-5.0 / 6.0) * slope  # Rasmussen 2006, eq. 4.17
+    return matern52(np.maximum(size[:, None] + size - 2.0 * (F @ F.T), 0.0))
 
 
 def _solve(K: Array, y: Array) -> tuple[float, Array, Array, float] | None:

@@ -59,14 +59,13 @@ def import_extra(module: str, purpose: str) -> Any:
 def write_optuna(result: Result, path: Path) -> None:
     """Write a study to an SQLite file of Optuna; an earlier export of it is replaced."""
     optuna = import_extra("optuna", "exporting to optuna")
+    database_error = import_extra("sqlalchemy.exc", "exporting to optuna").SQLAlchemyError
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
         storage = optuna.storages.RDBStorage(f"sqlite:///{path}")
         _make_room(optuna, storage, result, path)
         Mirror(optuna, storage, result)
-    except Exception as error:
-        if isinstance(error, StudyError) or not type(error).__module__.startswith("sqlalchemy"):
-            raise
+    except database_error as error:
         raise StudyError(f"cannot write {path}: {error}") from error
 
 

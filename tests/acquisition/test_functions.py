@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from scipy.integrate import quad
 from scipy.stats import norm
@@ -27,6 +28,15 @@ def test_log_h_equals_the_plain_formula_where_that_is_exact() -> None:
     z = np.linspace(-5.0, 30.0, 400)
     plain = np.log(norm.pdf(z) + z * norm.cdf(z))
     np.testing.assert_allclose(log_h(torch.tensor(z)), plain, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("z", [-10.0, -24.9, -199.0, -201.0])
+def test_log_h_is_exact_far_out(z: float) -> None:
+    import mpmath
+
+    with mpmath.workdps(60):
+        exact = float(mpmath.log(mpmath.npdf(z) + z * mpmath.ncdf(z)))
+    assert float(log_h(torch.tensor(z, dtype=torch.float64))) == pytest.approx(exact, abs=1e-4)
 
 
 def test_log_h_is_finite_monotone_and_has_finite_gradients_over_the_whole_range() -> None:
