@@ -9,8 +9,8 @@ local Ray, each after a short run that starts its processes. What counts are the
 
 Use: evaluations that sleep, under method bo. The busy share of the workers is computed from the
 times that the trials record, up to the moment at which the last trial was started: after it there
-is nothing left to do. A run before it starts the worker processes; what a machine with few cores
-needs to start them is no matter of raybo's.
+is nothing left to do. A run before it starts the worker processes, and has each evaluate once;
+what a machine with few cores needs to start them is no matter of raybo's.
 """
 
 from __future__ import annotations
@@ -161,14 +161,15 @@ def measure_use(workers: int, trials: int, seconds: float) -> None:
                 progress=False,
             )
 
-        def meet(_: Any) -> dict[str, float]:  # returns when all workers are there
+        def meet(config: Any) -> dict[str, float]:  # returns when all workers are there
+            loss = problem.objective(config)  # its imports belong to the start of a process
             (folder / f"pid-{os.getpid()}").touch()
             deadline = time.monotonic() + _START_SECONDS
             while (
                 len(list(folder.glob("pid-*"))) < workers + _SPARE and time.monotonic() < deadline
             ):
                 time.sleep(0.2)
-            return {"loss": 0.0}
+            return {"loss": loss}
 
         def evaluate(config: Any) -> dict[str, float]:
             time.sleep(seconds)

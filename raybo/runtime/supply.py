@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Awaitable, Callable
 
 from raybo.runtime.backend import Backend, ProposerFailed, ProposerLost
-from raybo.runtime.demand import INSTANT, buffer_size, call_size, is_fresh, next_haste
+from raybo.runtime.demand import INSTANT, buffer_size, is_fresh, next_haste
 from raybo.runtime.lanes import Lane, Ready
 from raybo.runtime.pool import Pool
 from raybo.study.record import Record
@@ -79,11 +79,7 @@ class Supply:
         want = min(size, room)
         calls: dict[int, list[int]] = {}
         for _ in range(want - self.claimed):
-            free = [
-                lane
-                for lane in self.open_lanes(limit)
-                if not lane.calling and len(calls.get(lane.index, ())) < call_size(lane.seconds)
-            ]
+            free = [lane for lane in self.open_lanes(limit) if not lane.calling]
             if not free:
                 break
             lane = min(free, key=lambda lane: lane.next_number)
