@@ -72,7 +72,11 @@ def next_haste(haste: int, seconds_per_proposal: float, finishes_per_second: flo
     usually needs, since the first proposals, a random design, are no measure of those after them.
     """
     load = seconds_per_proposal * finishes_per_second
-    least = sum(usual * finishes_per_second > _PRESSED for usual in _USUAL)
     if load > _PRESSED:
         return min(haste + 1, MOST_HASTE)
-    return max(haste - 1 if load < _AT_EASE else haste, least)
+    return max(haste - 1 if load < _AT_EASE else haste, least_haste(finishes_per_second))
+
+
+def least_haste(finishes_per_second: float) -> int:
+    """Haste with which a usual model keeps up with the workers."""
+    return sum(usual * finishes_per_second > _PRESSED for usual in _USUAL)

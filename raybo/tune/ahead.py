@@ -2,11 +2,15 @@
 
 A suggestion is begun when Tune first asks for it, and knows all results told by then. While it is
 computed, Tune goes on; it keeps one trial waiting beside those that run, or asks again shortly.
+The first one waits for the process that computes it. Started beside the actors of the first trials
+it would slow them down, and with short trials Tune does not get over that: an actor whose trial
+has ended takes the place of one that is still starting, again and again, and fewer run for good.
 
 With short trials that would leave workers idle. So where they take under 10 s on average (by the
 `time_total_s` of their results) and two or more are live, the next suggestion is begun as soon as
-one is handed out. By the time Tune asks for it, it may lack results: if more than half as many as
-trials are live, it is begun again.
+one is handed out, in haste if need be. By the time Tune asks for it, it may lack results: if more
+than half as many as trials are live, it is begun again. If it is not ready Tune waits as long as a
+trial takes: of several actors without a next trial Tune keeps one.
 
 All of this depends on Tune's calls and their results alone, not on the time that computing takes.
 """
@@ -16,13 +20,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from raybo.runtime.demand import least_haste
 from raybo.study.optimizer import trial_to_json
-from raybo.study.trial import State, Trial
+from raybo.study.trial import Trial
 from raybo.tune.book import Book
 from raybo.tune.suggester import Answer, Search
 from raybo.tune.worker import Worker
 
-WAIT = 0.05  # seconds that Tune's loop may wait for a suggestion while trials are live
+WAIT = 0.05  # seconds that Tune's loop may wait for a suggestion while long trials are live
 SHORT = 10.0  # seconds; when trials take longer, waiting for a suggestion costs a percent or so
 
 
@@ -61,7 +66,9 @@ class Ahead:
     def ask(self) -> tuple[int, Answer] | None:
         """Number and answer of the next suggestion; None: not ready, and trials are live."""
         order = self._ordered()
-        answer = self._worker.poll(WAIT if self._book.live else None)
+        seconds = self._book.seconds
+        wait = max(WAIT, seconds) if seconds is not None and seconds < SHORT else WAIT
+        answer = self._worker.poll(wait if self._book.live else None)
         if answer is None:
             return None
         self._order = None
@@ -84,7 +91,8 @@ class Ahead:
         return order
 
     def _begin(self, order: Order) -> Order:
-        n_values = sum(trial.state is State.DONE for trial in self._book.trials.values())
-        self._worker.begin(order.number, n_values)
+        seconds = self._book.seconds
+        rate = 0.0 if seconds is None else len(self._book.live) / max(seconds, 1e-3)
+        self._worker.begin(order.number, least_haste(rate))
         self._order = order
         return order

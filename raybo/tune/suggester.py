@@ -56,7 +56,7 @@ class Suggester:
             return
         self._study = Study(search.space, method, Objective(search.mode), search.seed)
 
-    def suggest(self, updates: Sequence[Mapping[str, Any]], number: int) -> Answer:
+    def suggest(self, updates: Sequence[Mapping[str, Any]], number: int, haste: int = 0) -> Answer:
         """Learn of changed trials, in JSON, then propose trial `number`.
 
         The trial proposed before is forgotten unless it is among the updates.
@@ -69,7 +69,7 @@ class Suggester:
         for update in updates:
             self._learn(update)
         try:
-            trial = self._study.ask(number)
+            trial = self._study.ask(number, haste)
         except SpaceExhausted as error:
             return Answer(exhausted=str(error))
         if self._search.snap is not None:
@@ -99,6 +99,6 @@ class SuggesterActor:
     def __init__(self, search: Search) -> None:
         self._suggester = Suggester(search)
 
-    def suggest(self, updates: Any, number: int) -> Answer:
+    def suggest(self, *call: Any) -> Answer:
         """See Suggester."""
-        return self._suggester.suggest(updates, number)
+        return self._suggester.suggest(*call)

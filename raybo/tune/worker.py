@@ -23,9 +23,6 @@ from raybo.tune.suggester import Answer, Search, Suggester, SuggesterActor
 logger = logging.getLogger(__name__)
 
 MODEL_FREE = ("random", "sobol")  # as fast here as anywhere
-# Their first proposals, until two values are known, are Sobol points: the same as theirs, but
-# without waiting for a process that has to import torch.
-OPENS_WITH_SOBOL = ("bo", "addtree")
 
 _PATIENCE = 600.0  # seconds after which a process that computes a suggestion is given up
 _MAX_DEATHS = 3  # of the process, in a row, before its suggestion is replaced
@@ -46,7 +43,7 @@ class Worker:
         self._search = search
         self._history = history
         self._updates: list[dict[str, Any]] | None = None  # None: not even the history was sent
-        self._number = 0
+        self._call = (0, 0)  # number of the suggestion, and its haste
         self._answer: Answer | None = None
         self._inline: Suggester | None = None
         self._actor: Any = None
@@ -61,16 +58,11 @@ class Worker:
         if self._updates is not None:
             self._updates.append(update)
 
-    def begin(self, number: int, n_values: int) -> None:
-        """Begin to compute trial `number`; `n_values` finite values are known."""
-        self._number, self._answer, self._ref = number, None, None
+    def begin(self, number: int, haste: int) -> None:
+        """Begin to compute trial `number`."""
+        self._call, self._answer, self._ref = (number, haste), None, None
         self._deaths = 0
-        search = self._search
-        opens = search.method in OPENS_WITH_SOBOL and not search.options and search.snap is None
-        if opens and n_values < 2 and search.space.dense and search.space.cardinality is None:
-            self._answer = self._space_filling()
-        else:
-            self._send()
+        self._send()
 
     def poll(self, seconds: float | None) -> Answer | None:
         """Return the suggestion, waiting for it so many seconds (None: until it is there)."""
@@ -100,7 +92,7 @@ class Worker:
             if self._actor is None:
                 self._start()
             updates, self._updates = self._take_updates(), []
-            self._ref = self._actor.suggest.remote(updates, self._number)
+            self._ref = self._actor.suggest.remote(updates, *self._call)
             self._began = time.monotonic()
         except exceptions.RayError as error:
             self._lost(error)
@@ -113,7 +105,7 @@ class Worker:
             self._inline, self._updates = Suggester(self._search), None
         updates, self._updates = self._take_updates(), []
         try:
-            self._answer = self._inline.suggest(updates, self._number)
+            self._answer = self._inline.suggest(updates, *self._call)
         except Exception as error:  # noqa: BLE001  (in suggest, any error would end the whole run)
             self._inline = None
             self._replace(repr(error))
@@ -146,16 +138,16 @@ class Worker:
 
     def _replace(self, problem: str) -> None:
         logger.warning(
-            "suggestion %d fills the space, since the method failed: %s", self._number, problem
+            "suggestion %d fills the space, since the method failed: %s", self._call[0], problem
         )
         self._answer = self._space_filling()
 
     def _space_filling(self) -> Answer:
-        space, seed = self._search.space, self._search.seed
+        space, seed, number = self._search.space, self._search.seed, self._call[0]
         if space.dense:
-            config = space.decode(sobol_point(space, self._number, seed))
+            config = space.decode(sobol_point(space, number, seed))
         else:
-            config = space.draw(np.random.default_rng([seed, self._number]))
+            config = space.draw(np.random.default_rng([seed, number]))
         if self._search.snap is not None:
             config = dict(self._search.snap(config))
         return Answer(space.to_json(config))

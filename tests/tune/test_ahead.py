@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from raybo import Float, Int, Optimizer, Space
 from raybo.methods.base import Data, Proposal
-from raybo.methods.registry import build_method
 from raybo.space.design import sobol_point
 from raybo.tune import RayBOSearch, ahead
 from raybo.tune.suggester import Answer, Search
-from raybo.tune.worker import OPENS_WITH_SOBOL, Worker
+from raybo.tune.worker import Worker
 
 SPACE = Space({"a": Float(0, 1), "b": Float(1e-3, 1, log=True), "n": Int(1, 50)})
 
@@ -39,12 +38,12 @@ class FakeWorker:
     def changed(self, update: dict[str, Any]) -> None:
         pass
 
-    def begin(self, number: int, n_values: int) -> None:
+    def begin(self, number: int, haste: int) -> None:
         self.began.append(number)
         told = [t["number"] for t in self._history() if t["state"] != "pending"]
         pending = [t["number"] for t in self._history() if t["state"] == "pending"]
-        rng = np.random.default_rng([number, n_values])
-        memo = {"told": told, "pending": pending}
+        rng = np.random.default_rng([number, haste])
+        memo = {"told": told, "pending": pending, "haste": haste}
         self._answer = Answer(self._space.to_json(self._space.draw(rng)), memo)
         self._left = self.delays()
 
@@ -79,11 +78,11 @@ def test_long_trials_suggestion_knows_all_that_was_told_before_it_was_asked_for(
         search.suggest(f"t{i}")
     search.on_trial_complete("t1", {"loss": 1.0, "time_total_s": 60.0})
     search.suggest("t3")
-    assert memo(search, "t3") == {"told": [1], "pending": [0, 2]}
+    assert memo(search, "t3") == {"told": [1], "pending": [0, 2], "haste": 0}
     search.on_trial_complete("t0", {"loss": 1.0, "time_total_s": 60.0})
     search.on_trial_complete("t2", {"loss": 1.0, "time_total_s": 60.0})
     search.suggest("t4")
-    assert memo(search, "t4") == {"told": [0, 1, 2], "pending": [3]}
+    assert memo(search, "t4") == {"told": [0, 1, 2], "pending": [3], "haste": 0}
 
 
 def test_what_is_told_after_the_first_question_does_not_change_the_answer(
@@ -97,7 +96,7 @@ def test_what_is_told_after_the_first_question_does_not_change_the_answer(
     search.on_trial_complete("t0", {"loss": 1.0, "time_total_s": 60.0})
     assert search.suggest("y") is None
     assert search.suggest("z") is not None
-    assert memo(search, "z") == {"told": [], "pending": [0, 1]}
+    assert memo(search, "z") == {"told": [], "pending": [0, 1], "haste": 0}
 
 
 @pytest.mark.usefixtures("fake")
@@ -110,6 +109,7 @@ def test_short_trials_suggestion_is_begun_ahead_and_lacks_the_last_result() -> N
         search.suggest(f"t{i}")
     assert memo(search, "t8")["told"] == [0, 1, 2, 3]
     assert memo(search, "t8")["pending"] == [4, 5, 6, 7]
+    assert memo(search, "t8")["haste"] == 1
 
 
 @pytest.mark.usefixtures("fake")
@@ -179,19 +179,6 @@ def test_suggestions_are_those_of_the_optimizer(method: str, parallel: int) -> N
             search.on_trial_complete(f"t{done}", {"loss": value})
             optimizer.tell(done, value)
     assert ours == theirs
-
-
-@pytest.mark.parametrize("method", OPENS_WITH_SOBOL)
-@pytest.mark.parametrize("told", [0, 1])
-def test_methods_computed_without_their_process_open_with_sobol_points(
-    method: str, told: int
-) -> None:
-    nothing = np.empty((0, SPACE.dim))
-    X = np.full((told, SPACE.dim), 0.5)
-    data = Data(7, 3, X, np.zeros(told), np.zeros(told, bool), ({},) * told, nothing, ())
-    proposal = build_method(method, SPACE).propose(data, np.random.default_rng(0))
-    assert proposal.x == pytest.approx(sobol_point(SPACE, 7, 3), abs=0)
-    assert proposal.memo == {}
 
 
 class Broken:
