@@ -41,6 +41,14 @@ def application_tasks() -> tuple[Task, ...]:
             "rpp-cosmology", "RPP, Figure 4(a): 9 parameters mixed into 40", additive, "cosmology"
         ),
         _task(
+            "egp-alloy",
+            "EGP, Figure 5(d): an alloy's 8 solutes and 4 temperatures",
+            ("egp:preset=paper", "egp", "bo", "addgp:group_size=4", "rembo", "random"),
+            "alloy",
+            100,
+            seeds=3,
+        ),
+        _task(
             "bock-depth",
             "BOCK, Table 3: death rates of a small network",
             ("bock", "bo", "random"),
@@ -57,7 +65,7 @@ def application_tasks() -> tuple[Task, ...]:
 _ROBOTS = ("swimmer", "hopper", "half-cheetah")
 _COSTS = {  # seconds of an evaluation
     "lp-solve": 0.4, "scip": 2.0, "body-parts": 0.5, "pruning": 2.5, "activations": 4.0,
-    "cosmology": 2.5, "stochastic-depth": 2.0, "lasso-dna": 0.05, "svm-mdrr": 0.3,
+    "cosmology": 2.5, "alloy": 3.0, "stochastic-depth": 2.0, "lasso-dna": 0.05, "svm-mdrr": 0.3,
     "swimmer": 0.2, "hopper": 0.01, "half-cheetah": 0.15,
 }  # fmt: skip
 

@@ -13,6 +13,7 @@ domain: a `Box` whose objective maps the point to the domain. Names say what is 
     lasso-dna, svm-mdrr, body-parts        a Lasso, a support vector machine, a random forest
     swimmer, hopper, half-cheetah          linear policies for MuJoCo's robots
     cosmology                              a likelihood of Planck's and SDSS's data
+    alloy                                  aluminium: composition and heat treatment
     levy-20, rosenbrock-100, rpp-50        a function of any number of coordinates
     branin-25, hartmann6-1000, branin-1e9  embedded: D coordinates, of which it reads its own few
     levy-20-in-1000                        the same for the functions of any number
@@ -310,6 +311,7 @@ PROBLEMS: dict[str, Callable[..., Problem]] = {  # those of SCALABLE take a dime
     "svm-mdrr": partial(_elsewhere, "raybo.benchmarks.high_tasks:svm_mdrr"),
     "body-parts": partial(_elsewhere, "raybo.benchmarks.body_parts:body_parts"),
     "cosmology": partial(_elsewhere, "raybo.benchmarks.cosmology:cosmology"),
+    "alloy": partial(_elsewhere, "raybo.benchmarks.alloy:alloy"),
     **{name: partial(_elsewhere, _ROBOT, name) for name in ("swimmer", "hopper", "half-cheetah")},
     **{f"layer{n}": partial(_elsewhere, _LAYER, n) for n in (100, 200, 500)},
     **{name: partial(_fixed, name) for name in FIXED},

@@ -13,7 +13,14 @@ from sklearn.linear_model import Lasso
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 
-from raybo.benchmarks import body_parts, cosmology, high_tasks, pruning, stochastic_depth
+from raybo.benchmarks import (
+    alloy,
+    body_parts,
+    cosmology,
+    high_tasks,
+    pruning,
+    stochastic_depth,
+)
 from raybo.benchmarks.datasets import DatasetError
 from raybo.benchmarks.problems import get_problem
 from raybo.benchmarks.tasks import TASKS
@@ -23,6 +30,7 @@ DIMS = {
     "svm-mdrr": 344,
     "body-parts": 14,
     "cosmology": 40,
+    "alloy": 12,
     "stochastic-depth": 24,
     "swimmer": 16,
     "hopper": 33,
@@ -103,6 +111,9 @@ def test_lasso_and_svm_name_what_to_install(monkeypatch: pytest.MonkeyPatch) -> 
         high_tasks.read_r("DNA.rda", "lasso-dna")
     with pytest.raises(DatasetError, match="pip install camb"):
         cosmology._camb()
+    alloy._workspace.cache_clear()
+    with pytest.raises(DatasetError, match="pip install pycalphad"):
+        alloy.phases(alloy.AA2050, 700.0)
 
 
 def test_a_rendered_body_shows_its_parts_in_front_of_the_background() -> None:
@@ -237,6 +248,17 @@ def test_planck_prefers_plancks_cosmology() -> None:
     found = cosmology.log_likelihood(best)
     assert -330 < found < -270  # 613 bins and 8 distances: chi^2 near its degrees of freedom
     assert cosmology.log_likelihood({**best, "ns": 0.9}) < found - 100
+
+
+def test_an_alloy_melts_when_hot_and_hardens_when_aged() -> None:
+    pytest.importorskip("pycalphad", reason="needs pycalphad")
+    hot, solid, aged = (alloy.phases(alloy.AA2050, kelvin) for kelvin in (850.0, 775.0, 428.0))
+    for found in (hot, solid, aged):
+        assert sum(found.values()) == pytest.approx(1.0, abs=1e-6)
+    assert hot["LIQUID"] > 0.03
+    assert solid["FCC_A1"] > 0.99
+    assert aged["ALCULI_T1"] > 0.01
+    assert aged["FCC_A1"] < 0.9
 
 
 def test_a_policy_of_zeros_stands_still_and_values_repeat() -> None:
