@@ -16,9 +16,9 @@ The default is expected improvement over the same process, a length-scale per pa
 leaf by leaf from the points of Algorithm 2; `acquisition="ucb"` takes the best of these points,
 with beta = 0.6 ln(2t).
 
-Algorithm 2 allows the vertices to be searched in parallel. Here they are one batch: 60 to 90 ms for
-15 vertices and 300 observations, of which two processes could save half, while sending the model
-to two tasks of Ray and hearing from them takes 25 ms. It would pay from some hundred vertices on.
+Algorithm 2 allows the vertices to be searched in parallel. Here they are one batch: 60 to 90 ms
+for 15 vertices and 300 observations, of which two processes could save half, while sending the
+model to two tasks of Ray and hearing from them takes 25 ms: worth it from some hundred on.
 
 `preset="paper"` is the published algorithm: one squared exponential length-scale per vertex,
 Algorithm 2, A-GP-UCB. The paper leaves B_0, theta_0, b and g open; here B_0 = 1 on standardised
