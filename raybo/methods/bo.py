@@ -25,6 +25,7 @@ from raybo.acquisition.maximizers.elastic import Elastic, largest_stretch
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.methods.base import Data, Proposal
 from raybo.methods.model import (
+    SMALL_NOISE,
     acquisition_family,
     acquisition_of,
     fitted_gp,
@@ -97,10 +98,16 @@ class Bo:
             effort = EFFORTS[data.haste]
             quick = partial(fit, max_iterations=effort.fit_iterations)
             gp, memo = fitted_gp(
-                kernel, data, self.device, fit=quick, bad_side=tail, refits=effort.refits
+                kernel,
+                data,
+                self.device,
+                noise=SMALL_NOISE,
+                fit=quick,
+                bad_side=tail,
+                refits=effort.refits,
             )
-            best = gp.fitted().min()
             gp = with_pending(gp, data)
+            best = gp.fitted().min()  # of pending points too, or they would be proposed again
             acquisition = self.acquisition or ("ei" if paper else "log_ei")
             f = untried(acquisition_of(gp, acquisition, best, len(data.loss)), self.space, data)
             name = self.maximizer or ("direct" if paper else "lbfgsb")

@@ -89,8 +89,8 @@ class Egp:
             return Proposal(x=self._design(data))
         with one_thread():
             gp, memo = self.model(data)
-            n, best = len(data.loss), gp.fitted().min()
             gp = with_pending(gp, data)
+            n, best = len(data.loss), gp.fitted().min()
             name = self.acquisition or ("ei" if paper else "log_ei")
             f = untried(acquisition_of(gp, name, best, n), self.space, data)
             x = self._maximizer(gp, name, data)(f, self._region(data, rng), rng)

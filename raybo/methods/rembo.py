@@ -46,7 +46,7 @@ from raybo.acquisition.starts import around, spread
 from raybo.errors import MethodError, SpaceError
 from raybo.methods import rembo_paper
 from raybo.methods.base import Array, Data, Proposal
-from raybo.methods.model import fitted_gp, with_pending
+from raybo.methods.model import SMALL_NOISE, fitted_gp, with_pending
 from raybo.methods.options import PRESETS, check_choice, check_count
 from raybo.methods.rembo_embedding import Embedding, embedding_seed
 from raybo.methods.rembo_kernels import (
@@ -62,7 +62,6 @@ from raybo.space.any_space import AnySpace
 from raybo.space.box import Box
 from raybo.surrogate.fit import fit
 from raybo.surrogate.gp import GP
-from raybo.surrogate.kernels.base import Hyper, LogNormal
 from raybo.surrogate.kernels.projected import LearntRows
 from raybo.surrogate.kernels.stationary import Matern52
 from raybo.surrogate.linalg import one_thread
@@ -70,9 +69,6 @@ from raybo.surrogate.linalg import one_thread
 # d and k where the user gives neither. The paper finds several embeddings of a small d best; with
 # rows that are learned, one embedding with room for six directions that matter does better.
 DEFAULTS = {"default": (8, 1), "paper": (4, 4)}
-
-# Functions of a few coordinates are mostly exact, and the last digits are wanted.
-NOISE = Hyper("noise", (), 1e-8, 1.0, 1e-4, LogNormal(-8.0, 2.0))
 
 
 @dataclass(frozen=True)
@@ -148,9 +144,9 @@ def search(
     looked_at = replace(data, X=_look(seen, data.X), pending=_look(seen, data.pending))
     rows = seen.kernel if isinstance(seen.kernel, LearntRows) else None
     own_fit = partial(fit_rows, rng=rng) if rows else fit
-    gp, memo = fitted_gp(seen.kernel, looked_at, "cpu", noise=NOISE, fit=own_fit)
-    best = gp.fitted().min()
+    gp, memo = fitted_gp(seen.kernel, looked_at, "cpu", noise=SMALL_NOISE, fit=own_fit)
     gp = with_pending(gp, looked_at)
+    best = gp.fitted().min()  # of pending points too, or they would be proposed again
 
     def plain(Z: Tensor) -> Tensor:
         return log_ei(gp.posterior(seen.features(Z)), best)
