@@ -38,6 +38,22 @@ def application_tasks() -> tuple[Task, ...]:
             100,
         ),
         _task(
+            "addtree-vgg",
+            "Add-Tree, Figure 5 and Table 3 (after 300: addtree 1.88, tpe 1.84, random 1.78)",
+            ("addtree", "optuna-tpe", "random"),
+            "vgg-pruning",
+            100,
+            3,
+        ),
+        _task(
+            "addtree-resnet",
+            "Add-Tree, Figure 6",
+            ("addtree", "optuna-tpe", "random"),
+            "resnet-activations",
+            100,
+            3,
+        ),
+        _task(
             "rpp-cosmology", "RPP, Figure 4(a): 9 parameters mixed into 40", additive, "cosmology"
         ),
         _task(
@@ -66,7 +82,8 @@ _ROBOTS = ("swimmer", "hopper", "half-cheetah")
 _COSTS = {  # seconds of an evaluation
     "lp-solve": 0.4, "scip": 2.0, "body-parts": 0.5, "pruning": 2.5, "activations": 4.0,
     "cosmology": 2.5, "alloy": 3.0, "stochastic-depth": 2.0, "lasso-dna": 0.05, "svm-mdrr": 0.3,
-    "swimmer": 0.2, "hopper": 0.01, "half-cheetah": 0.15,
+    "swimmer": 0.2, "hopper": 0.01, "half-cheetah": 0.15, "vgg-pruning": 2.6,
+    "resnet-activations": 26.0,
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ domain: a `Box` whose objective maps the point to the domain. Names say what is 
     layer100, layer200, layer500           weights of a network on MNIST, likewise
     lp-solve, lp-solve-large, scip         solvers of mixed-integer programs to configure
     pruning, activations, stochastic-depth networks on MNIST, likewise
+    vgg-pruning, resnet-activations        networks on CIFAR-10, likewise; they need a GPU
     lasso-dna, svm-mdrr, body-parts        a Lasso, a support vector machine, a random forest
     swimmer, hopper, half-cheetah          linear policies for MuJoCo's robots
     cosmology                              a likelihood of Planck's and SDSS's data
@@ -67,6 +68,8 @@ class Problem:
         Suggested budget.
     description, cost : str
         One line on what it is, and on what one evaluation costs.
+    gpus : float
+        Share of a GPU that an evaluation takes, as Ray counts them.
     """
 
     name: str
@@ -77,6 +80,7 @@ class Problem:
     evaluations: int = 100
     description: str = ""
     cost: str = "microseconds"
+    gpus: float = 0.0
 
     @property
     def space(self) -> AnySpace:
@@ -306,6 +310,10 @@ PROBLEMS: dict[str, Callable[..., Problem]] = {  # those of SCALABLE take a dime
     "scip": partial(_elsewhere, "raybo.benchmarks.scip:scip"),
     "pruning": partial(_elsewhere, "raybo.benchmarks.pruning:pruning"),
     "activations": partial(_elsewhere, "raybo.benchmarks.pruning:activations"),
+    "vgg-pruning": partial(_elsewhere, "raybo.benchmarks.vgg_pruning:vgg_pruning"),
+    "resnet-activations": partial(
+        _elsewhere, "raybo.benchmarks.resnet_activations:resnet_activations"
+    ),
     "stochastic-depth": partial(_elsewhere, "raybo.benchmarks.stochastic_depth:stochastic_depth"),
     "lasso-dna": partial(_elsewhere, "raybo.benchmarks.high_tasks:lasso_dna"),
     "svm-mdrr": partial(_elsewhere, "raybo.benchmarks.high_tasks:svm_mdrr"),

@@ -37,6 +37,8 @@ DIMS = {
     "half-cheetah": 102,
     "activations": 15,
     "pruning": 21,
+    "resnet-activations": 15,
+    "vgg-pruning": 21,
 }
 
 
