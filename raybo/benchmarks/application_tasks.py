@@ -79,6 +79,7 @@ def application_tasks() -> tuple[Task, ...]:
 
 
 _ROBOTS = ("swimmer", "hopper", "half-cheetah")
+_ON_GPU = ("vgg-pruning", "resnet-activations")
 _COSTS = {  # seconds of an evaluation
     "lp-solve": 0.4, "scip": 2.0, "body-parts": 0.5, "pruning": 2.5, "activations": 4.0,
     "cosmology": 2.5, "alloy": 3.0, "stochastic-depth": 2.0, "lasso-dna": 0.05, "svm-mdrr": 0.3,
@@ -98,11 +99,12 @@ def _task(
     problems = (problems,) if isinstance(problems, str) else problems
     runs = len(rivals) * seeds
     hours = sum(_COSTS[problem] for problem in problems) * evaluations * runs / 3600
+    kind = "GPU" if problems[0] in _ON_GPU else "core"
     return Task(
         name,
         source,
         (Block(problems, rivals, evaluations),),
         seeds=seeds,
         reference=rivals[0],
-        cost=f"{runs * len(problems)} runs, {hours:.1f} core-hours of evaluations, and the asks",
+        cost=f"{runs * len(problems)} runs, {hours:.1f} {kind}-hours of evaluations, and the asks",
     )
