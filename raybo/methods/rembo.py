@@ -145,8 +145,8 @@ def search(
     rows = seen.kernel if isinstance(seen.kernel, LearntRows) else None
     own_fit = partial(fit_rows, rng=rng) if rows else fit
     gp, memo = fitted_gp(seen.kernel, looked_at, "cpu", noise=SMALL_NOISE, fit=own_fit)
+    best = gp.fitted().min()
     gp = with_pending(gp, looked_at)
-    best = gp.fitted().min()  # of pending points too, or they would be proposed again
 
     def plain(Z: Tensor) -> Tensor:
         return log_ei(gp.posterior(seen.features(Z)), best)
