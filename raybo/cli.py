@@ -95,7 +95,7 @@ def main() -> None:
 
 
 @main.command()
-@click.option("--trials", type=click.IntRange(min=1), default=160, show_default=True)
+@click.option("--trials", type=click.IntRange(min=1), default=240, show_default=True)
 @click.option("--workers", type=click.IntRange(min=1), default=4, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option(

@@ -77,9 +77,14 @@ class Supply:
         self._rate = len(pool.running) / max(pool.duration(), 1e-3) if pool.measured else 0.0
         size = buffer_size(pool.expected(), idle, self._pace() or 0.0, instant, self._fresh)
         want = min(size, room)
+        share = max(1, want // len(self.lanes))  # those that are busy now will make theirs
         calls: dict[int, list[int]] = {}
         for _ in range(want - self.claimed):
-            free = [lane for lane in self.open_lanes(limit) if not lane.calling]
+            free = [
+                lane
+                for lane in self.open_lanes(limit)
+                if not lane.calling and len(calls.get(lane.index, ())) < share
+            ]
             if not free:
                 break
             lane = min(free, key=lambda lane: lane.next_number)
