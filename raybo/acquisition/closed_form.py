@@ -22,7 +22,7 @@ from torch import Tensor
 from raybo.acquisition.functions import ACQUISITIONS
 from raybo.errors import SurrogateError
 from raybo.surrogate.gp import GP, LEAST_VARIANCE, MEAN
-from raybo.surrogate.kernels.stationary import Stationary
+from raybo.surrogate.kernels.stationary import Stationary, matern52_and_slope
 
 Array = NDArray[np.float64]
 
@@ -78,7 +78,7 @@ class ClosedForm:
         sq += np.einsum("ij,ij->i", Z, Z)[:, None]
         np.maximum(sq, 0.0, out=sq)
         if self.matern:
-            K, slope = matern52(sq)
+            K, slope = matern52_and_slope(sq, np.exp)
             K *= self.variance
             slope *= self.variance
         else:
@@ -101,16 +101,6 @@ class ClosedForm:
 def _solve(chol: Array, rows: Array, trans: int) -> Array:
     """L^-1 r for each row r, or L^-T r."""
     return np.asarray(dtrtrs(chol, rows.T, lower=1, trans=trans)[0].T)
-
-
-def matern52(sq: Array) -> tuple[Array, Array]:
-    """`stationary.matern52` at scaled squared distances, and its derivative in them."""
-    r = np.sqrt(5.0 * sq)
-    decay = np.exp(-r)
-    slope = (1.0 + r) * decay
-    K = slope + (5.0 / 3.0) * sq * decay
-    slope *= -5.0 / 6.0
-    return K, slope
 
 
 def log_h(z: Array) -> tuple[Array, Array]:

@@ -188,7 +188,10 @@ def _run_on_ray(cells: Sequence[Cell], path: Path, progress: bool) -> None:
     gpus = {name: get_problem(name).gpus for name in {cell.problem for cell in cells}}
     most = max(gpus, key=gpus.__getitem__)
     if gpus[most] > ray.cluster_resources().get("GPU", 0.0):  # type: ignore[no-untyped-call]
-        raise BenchmarkError(f"{most} needs a GPU, the cluster has none")
+        raise BenchmarkError(
+            f"{most} needs a GPU, and this cluster has none; run it on one that has, or "
+            "name other problems with --problems"
+        )
     remote = ray.remote(num_cpus=1, max_retries=1)(run_cell)  # Ray gives it one thread
     running = {remote.options(num_gpus=gpus[cell.problem]).remote(cell): cell for cell in cells}
     failures = []

@@ -16,12 +16,12 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
 from torch import Tensor
 
-from raybo.acquisition.closed_form import matern52
 from raybo.errors import SurrogateError
 from raybo.methods.base import Array
 from raybo.surrogate.gp import MEAN
 from raybo.surrogate.kernels.base import Hyper, LogNormal, Theta
 from raybo.surrogate.kernels.projected import LearntRows
+from raybo.surrogate.kernels.stationary import matern52_and_slope
 
 RANDOM_STARTS = 3  # with rows drawn as A was
 FIRST_STARTS = 8  # the same in the first fit, which has no last one to go on from
@@ -169,7 +169,8 @@ def _flat(theta: Theta) -> Array:
 def _correlations(F: Array) -> tuple[Array, Array]:
     """Correlations of the rows of F, and their derivatives in the squared distance."""
     size = (F * F).sum(1)
-    return matern52(np.maximum(size[:, None] + size - 2.0 * (F @ F.T), 0.0))
+    sq = np.maximum(size[:, None] + size - 2.0 * (F @ F.T), 0.0)
+    return matern52_and_slope(sq, np.exp)
 
 
 def _solve(K: Array, y: Array) -> tuple[float, Array, Array, float] | None:

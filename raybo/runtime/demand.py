@@ -16,7 +16,7 @@ INSTANT = 10 * CALL_SECONDS  # trials as short as this are bound by calls
 
 LONGEST_CALL = 0.1  # seconds: a call does not keep its first proposal for longer
 _MOST_SPARE = 16
-CAUTION = 1.5  # 64 workers with trials of a second on two cores: 95 to 96% busy, at 1 89 to 96%
+CAUTION = 1.5  # times the mean: fits and busy cores make some proposals late
 _PRESSED, _AT_EASE = 0.5, 0.03  # share of the time that proposals take
 _USUAL = (0.05, 0.015)  # seconds of a proposal without haste, and with some
 

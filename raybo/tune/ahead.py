@@ -66,8 +66,7 @@ class Ahead:
     def ask(self) -> tuple[int, Answer] | None:
         """Number and answer of the next suggestion; None: not ready, and trials are live."""
         order = self._ordered()
-        seconds = self._book.seconds
-        wait = max(WAIT, seconds) if seconds is not None and seconds < SHORT else WAIT
+        wait = max(WAIT, self._short_seconds or 0.0)
         answer = self._worker.poll(wait if self._book.live else None)
         if answer is None:
             return None
@@ -76,9 +75,14 @@ class Ahead:
 
     def prepare(self) -> None:
         """Begin the suggestion after the one just handed out, if trials are short."""
-        seconds = self._book.seconds
-        if seconds is not None and seconds < SHORT and len(self._book.live) > 1:
+        if self._short_seconds is not None and len(self._book.live) > 1:
             self._begin(Order(self._book.take_number(), self._book.told, asked=False))
+
+    @property
+    def _short_seconds(self) -> float | None:
+        """What trials take; None where that is long, or not known."""
+        seconds = self._book.seconds
+        return seconds if seconds is not None and seconds < SHORT else None
 
     def _ordered(self) -> Order:
         order = self._order

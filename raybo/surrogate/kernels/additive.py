@@ -166,7 +166,7 @@ class GroupPosteriors:
         with torch.no_grad():
             sq = squared_distances(Z, self.X, self.scale, self.weight)
             if self.shape == "matern52":
-                K, slope = matern52_and_slope(sq)
+                K, slope = matern52_and_slope(sq, torch.exp)
             else:
                 K = squared_exponential(sq)
                 slope = -0.5 * K

@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from raybo.surrogate.kernels.base import Hyper, LogNormal, Theta
 from raybo.surrogate.linalg import with_slope
+
+Values = TypeVar("Values", Tensor, NDArray[np.float64])
 
 LENGTHSCALE_BOUNDS = (5e-3, 1e3)  # of the unit cube: finer than any data, flatter than any effect
 VARIANCE_BOUNDS = (1e-4, 1e4)  # of standardised losses
@@ -42,14 +47,17 @@ def matern52(sq: Tensor) -> Tensor:
     derivative in sq is -5/6 (1 + r) exp(-r).
     """
     with torch.no_grad():
-        value, slope = matern52_and_slope(sq)
+        value, slope = matern52_and_slope(sq, torch.exp)
     return with_slope(sq, value, slope)
 
 
-def matern52_and_slope(sq: Tensor) -> tuple[Tensor, Tensor]:
-    """Matern-5/2 correlation at scaled squared distances, and its derivative in them."""
-    r = (5.0 * sq).sqrt()
-    decay = torch.exp(-r)
+def matern52_and_slope(sq: Values, exp: Callable[[Values], Values]) -> tuple[Values, Values]:
+    """Matern-5/2 correlation at scaled squared distances, and its derivative in them.
+
+    Of tensors with torch.exp, of arrays with np.exp.
+    """
+    r = (5.0 * sq) ** 0.5
+    decay = exp(-r)
     slope = (1.0 + r) * decay
     return slope + (5.0 / 3.0) * sq * decay, (-5.0 / 6.0) * slope
 
@@ -98,7 +106,7 @@ class Stationary:
         A = X / theta["lengthscale"]
         sq = squared_distances(A, A)
         if self.shape == "matern52":
-            K, slope = matern52_and_slope(sq)
+            K, slope = matern52_and_slope(sq, torch.exp)
         else:
             K = squared_exponential(sq)
             slope = -0.5 * K
