@@ -193,5 +193,5 @@ def test_cells_ask_ray_for_a_share_of_a_gpu_that_must_exist(
 ) -> None:
     monkeypatch.setattr(run, "connect", lambda: None)
     monkeypatch.setattr(run.ray, "cluster_resources", lambda: {"CPU": 2.0})
-    with pytest.raises(BenchmarkError, match="vgg-pruning needs a GPU, the cluster has none"):
+    with pytest.raises(BenchmarkError, match="vgg-pruning needs a GPU, and this cluster has none"):
         run.run_cells([Cell("vgg-pruning", "random", 0, 1)], tmp_path / "r.jsonl", progress=False)
