@@ -37,7 +37,9 @@ from raybo.study.trial import Trial
 _SLOTS = 8  # evaluations in flight, for all three
 _CPUS = 4  # of the Ray that they share
 _START_SECONDS = 300.0
-_SPARE = 4  # processes for the actors of a study, so that none has to be started for its tasks
+# Processes beside the workers, for the actors of a study. Ray starts others while it counts fewer
+# idle ones than tasks wait, which with 4 of them took a core for the first second of the study.
+_SPARE = 16
 _PROBLEM = "hartmann6"
 
 

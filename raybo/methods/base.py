@@ -46,8 +46,11 @@ class Data:
         return len(self.loss) + len(self.pending_memos)
 
     def needs_design(self, n_init: int) -> bool:
-        """Whether the next point belongs to the initial design: too few asked, or too few told."""
-        return self.n_rows < n_init or self.n_told < 2  # one value has no scale
+        """Whether the next point belongs to the initial design: too few asked, or too few told.
+
+        One value has no scale; in haste a model waits for the values of a whole design.
+        """
+        return self.n_rows < n_init or self.n_told < (n_init if self.haste else 2)
 
 
 @dataclass(frozen=True)

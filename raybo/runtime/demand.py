@@ -16,9 +16,9 @@ INSTANT = 10 * CALL_SECONDS  # trials as short as this are bound by calls
 
 LONGEST_CALL = 0.1  # seconds: a call does not keep its first proposal for longer
 _MOST_SPARE = 16
-CAUTION = 1.5  # times the mean: fits and busy cores make some proposals late
+CAUTION = 2.0  # times the mean: fits and busy cores make some proposals late
 _PRESSED, _AT_EASE = 0.5, 0.03  # share of the time that proposals take
-_USUAL = (0.05, 0.015)  # seconds of a proposal without haste, and with some
+_USUAL = (0.05, 0.015, 0.01)  # seconds of a model's proposal, by haste
 
 
 def buffer_size(
@@ -79,4 +79,10 @@ def next_haste(haste: int, seconds_per_proposal: float, finishes_per_second: flo
 
 def least_haste(finishes_per_second: float) -> int:
     """Haste with which a usual model keeps up with the workers."""
-    return sum(usual * finishes_per_second > _PRESSED for usual in _USUAL)
+    return sum(usual * finishes_per_second > _PRESSED for usual in _USUAL[:MOST_HASTE])
+
+
+def usual_pace(finishes_per_second: float) -> float:
+    """Seconds that a model's proposal usually takes in haste; 0 where there is none."""
+    haste = least_haste(finishes_per_second)
+    return _USUAL[haste] if haste else 0.0

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Awaitable, Callable
 
 from raybo.runtime.backend import Backend, ProposerFailed, ProposerLost
-from raybo.runtime.demand import INSTANT, buffer_size, is_fresh, next_haste
+from raybo.runtime.demand import INSTANT, buffer_size, is_fresh, next_haste, usual_pace
 from raybo.runtime.lanes import Lane, Ready
 from raybo.runtime.pool import Pool
 from raybo.study.record import Record
@@ -75,7 +75,10 @@ class Supply:
         """Ask the proposers for what will be wanted soon, at most `room` in all."""
         instant = pool.measured and pool.duration() < INSTANT
         self._rate = len(pool.running) / max(pool.duration(), 1e-3) if pool.measured else 0.0
-        size = buffer_size(pool.expected(), idle, self._pace() or 0.0, instant, self._fresh)
+        pace = self._pace() or 0.0
+        if not instant:
+            pace = max(pace, usual_pace(self._rate))  # those of the design took no time
+        size = buffer_size(pool.expected(), idle, pace, instant, self._fresh)
         want = min(size, room)
         share = max(1, want // len(self.lanes))  # those that are busy now will make theirs
         calls: dict[int, list[int]] = {}

@@ -8,6 +8,11 @@ import numpy as np
 
 from raybo import Optimizer
 from raybo.benchmarks.problems import get_problem
+from raybo.methods.bo import Bo
+from raybo.space.parameters import Float
+from raybo.space.space import Space
+from raybo.study.objective import Objective
+from raybo.study.study import Study
 
 
 def test_points_in_flight_are_seldom_tried_again_beside_themselves() -> None:
@@ -29,3 +34,16 @@ def test_points_in_flight_are_seldom_tried_again_beside_themselves() -> None:
                 number, _, value = running.popleft()
                 opt.tell(number, value)
     assert near < 26
+
+
+def test_in_haste_the_design_goes_on_until_as_many_values_are_known() -> None:
+    space = Space({"x": Float(0, 1), "y": Float(0, 1)})
+    for haste in (0, 1):
+        study = Study(space, Bo(space), Objective("min"), seed=0)
+        for number in range(8):
+            study.ask(number, haste)
+        for number in range(3):  # of the four of the design
+            study.tell(number, float(number))
+        assert bool(study.ask(8, haste).memo) is (haste == 0)
+        study.tell(3, 3.0)
+        assert "theta" in (study.ask(9, haste).memo or study.trials[8].memo)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from raybo.methods.base import MOST_HASTE
-from raybo.runtime.demand import CALL_SECONDS, CAUTION, buffer_size, is_fresh, next_haste
+from raybo.runtime.demand import (
+    CALL_SECONDS,
+    CAUTION,
+    buffer_size,
+    is_fresh,
+    next_haste,
+    usual_pace,
+)
 
 
 def naive(finishes: list[float], idle: int, tau: float) -> int:
@@ -60,3 +67,9 @@ def test_there_is_haste_from_the_first_model_on_where_many_trials_finish_each_se
     assert next_haste(0, 0.001, 64.0) == 2
     assert next_haste(0, 0.001, 20.0) == 1
     assert next_haste(0, 0.001, 1.0) == 0
+
+
+def test_a_model_is_expected_to_take_time_where_there_is_haste() -> None:
+    assert usual_pace(64.0) > 0
+    assert usual_pace(20.0) > usual_pace(64.0)  # less haste, more effort
+    assert usual_pace(1.0) == 0.0
