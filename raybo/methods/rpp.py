@@ -18,6 +18,9 @@ inside, and the model is told of that one. By default
   seven times as wide, 0.06 under this one, 0.11 for the additive model);
 - groups and hyperparameters are those of the additive model: fitted together with W they say that
   the model knows what it does not (log-density of test data 0.8 against 1.6);
+- alpha is the one under which a W learnt from four fifths of the data predicts the others best:
+  by likelihood the additive model was hardly ever chosen where it is the better one (mean of ten
+  Branins, 200 evaluations, regret 0.25 by likelihood, against 0.10 of the additive model);
 - the box may grow by half per dimension, since the search does not suffer from it: what the
   groups find one by one is where a climb in the cube itself starts, as in addgp.py.
 `preset="paper"` learns W group by group by likelihood alone, then groups and hyperparameters on
@@ -28,6 +31,7 @@ projection pursuit without restriction, Algorithm 2, whatever the preset: no pri
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,7 +49,7 @@ from raybo.methods.options import PRESETS, check_choice, check_count, require_fl
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.fit import negative_log_likelihood
 from raybo.surrogate.gp import GP, NOISE
-from raybo.surrogate.kernels.additive import Additive
+from raybo.surrogate.kernels.additive import Additive, Groups
 from raybo.surrogate.kernels.base import Theta
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.outcomes import standardize
@@ -54,6 +58,7 @@ from raybo.surrogate.projection import align, blend, least_mixing, outer_box, pu
 SPREAD = 1.0  # deviation of the entries of W - I from 0, times sqrt(D)
 GROWTH = 1.5  # of each side of the box searched, on average
 GRID = 10  # values of alpha tried
+HELD_OUT = 0.2  # share of the rows that say how far a projection is to be trusted
 PAPER_DELTA = 0.1  # section 5.1
 
 
@@ -124,29 +129,48 @@ class Rpp:
         blocks = base.groups if paper else [range(len(W))]
         free = paper or math.isinf(self._log_limit)
         spread = None if free else SPREAD / math.sqrt(len(W))
-        kernel = additive.kernel(base.groups)
-        W, theta = pursue(kernel, X, y, W, base.theta, blocks, spread=spread)
-        W, order = align(W)
-        W = np.round(W, 6)  # as the memo holds it
-        place = np.argsort(order).tolist()
-        groups = tuple(tuple(place[c] for c in group) for group in base.groups)
-        base = replace(base, groups=groups, theta={**base.theta, **theta} if free else base.theta)
-        alpha = self._mixing(additive.kernel(groups), X, y, W, base.theta)
+        W, theta = pursue(additive.kernel(base.groups), X, y, W, base.theta, blocks, spread=spread)
+        W, groups = _aligned(W, base.groups)
+        if free:
+            base = replace(base, theta={**base.theta, **theta})
+        if math.isinf(self._log_limit):
+            alpha = 0.0  # projection pursuit without restriction, Algorithm 2
+        elif paper:
+            alpha = self._likeliest(additive.kernel(groups), X, y, W, base.theta)
+        else:
+            held = torch.as_tensor(rng.random(len(y)) < HELD_OUT)
+            alpha = max(self._most_telling(base, X, y, held), least_mixing(W, self._log_limit))
+        base = replace(base, groups=groups)
         if paper:
             base = additive.learn(X @ torch.as_tensor(blend(W, alpha)), y, base, rng)
         return replace(base, n=len(y), W=W, alpha=alpha)
 
-    def _mixing(self, kernel: Additive, X: Tensor, y: Tensor, W: Array, theta: Theta) -> float:
+    def _likeliest(self, kernel: Additive, X: Tensor, y: Tensor, W: Array, theta: Theta) -> float:
         """Alpha of highest likelihood among those that keep the ratio (eq. 8)."""
-        if math.isinf(self._log_limit):
-            return 0.0  # projection pursuit without restriction, Algorithm 2
         noise = theta[NOISE] * torch.eye(len(X), dtype=X.dtype)
-        grid = np.linspace(least_mixing(W, self._log_limit), 1.0, GRID)
-        scores = []
-        for alpha in grid:
-            Z = X @ torch.as_tensor(blend(W, alpha))
-            scores.append(negative_log_likelihood(kernel(Z, Z, theta) + noise, y))
-        return float(grid[int(np.argmin(scores))])
+        return self._least(W, X, lambda Z: negative_log_likelihood(kernel(Z, Z, theta) + noise, y))
+
+    def _most_telling(self, base: Learnt, X: Tensor, y: Tensor, held: Tensor) -> float:
+        """Alpha under which a W learnt from the other rows predicts the `held` rows best."""
+        eye, theta = np.eye(X.shape[1]), base.theta
+        kernel = self._additive.kernel(base.groups)
+        told, spread = (X[~held], y[~held]), SPREAD / math.sqrt(len(eye))
+        W, _ = pursue(kernel, *told, eye, theta, [range(len(eye))], spread=spread)
+        W, groups = _aligned(W, base.groups)
+        kernel = self._additive.kernel(groups)
+
+        def surprise(Z: Tensor) -> float:
+            found = GP.of(kernel, theta, Z[~held], told[1]).posterior(Z[held])
+            variance = found.variance + theta[NOISE]
+            return float(((y[held] - found.mean).square() / variance + variance.log()).sum())
+
+        return self._least(W, X, surprise)
+
+    def _least(self, W: Array, X: Tensor, loss: Callable[[Tensor], Any]) -> float:
+        """Alpha of the least loss of the projected rows; of equals the nearest to I."""
+        grid = np.linspace(1.0, least_mixing(W, self._log_limit), GRID)
+        losses = [float(loss(X @ torch.as_tensor(blend(W, alpha)))) for alpha in grid]
+        return float(grid[int(np.argmin(losses))])
 
     @property
     def _additive(self) -> AddGp:
@@ -162,6 +186,13 @@ class Rpp:
             return math.log1p(float(self.delta))
         paper = self.preset == "paper"
         return math.log1p(PAPER_DELTA) if paper else self.space.dim * math.log(GROWTH)
+
+
+def _aligned(W: Array, groups: Groups) -> tuple[Array, Groups]:
+    """W with its columns nearest to those of I, as a memo holds it, and where the groups are."""
+    W, order = align(W)
+    place = np.argsort(order).tolist()
+    return np.round(W, 6), tuple(tuple(place[c] for c in group) for group in groups)
 
 
 def _checked_delta(delta: Any) -> float | str | None:
