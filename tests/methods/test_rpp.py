@@ -114,6 +114,19 @@ def test_learning_goes_on_from_the_last_projection() -> None:
     assert np.abs(second.W - first.W).max() < np.abs(first.W - np.eye(DIM)).max()
 
 
+def test_a_projection_is_trusted_as_far_as_it_predicts() -> None:
+    def columns(x: np.ndarray) -> float:
+        return float(np.sin(5 * x).sum())
+
+    def mixing(loss: Any) -> float:  # 1 is the additive model, 0.65 the least that keeps the box
+        method = Rpp(Box(DIM, 0, 1), group_size=1)
+        alphas = [learn(method, told(60, loss, seed=seed)).alpha for seed in range(3)]
+        return float(np.median(alphas))
+
+    assert mixing(ridge) < 0.8
+    assert mixing(columns) > 0.9
+
+
 def test_with_no_room_for_a_projection_the_model_is_the_additive_one() -> None:
     space, data = Box(DIM, 0, 1), told(40)
     found = learn(Rpp(space, delta=0.0, groups=[[0, 1], [2, 3, 4]]), data)
