@@ -57,8 +57,8 @@ class Effort(NamedTuple):
 
 
 # By haste. With 64 points in flight, 300 evaluations, median regret of three seeds on hartmann6:
-# 3e-5, 6e-4 and 4e-4 at 35, 15 and 10 ms an ask; repeated over 20 dimensions 0.66 and 0.62 at the
-# second and the third.
+# 3e-5, 6e-4 and 3e-4 at 35, 15 and 8 ms an ask (the last of four seeds); repeated over 20
+# dimensions 0.66 and 0.93 at the second and the third.
 EFFORTS = (Effort(10, 50, 256, 6, 40), Effort(5, 12, 64, 1, 10), Effort(2, 6, 32, 1, 4))
 
 
