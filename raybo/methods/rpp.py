@@ -128,7 +128,7 @@ class Rpp:
         W = np.eye(X.shape[1]) if last is None or last.W is None else last.W
         blocks = base.groups if paper else [range(len(W))]
         free = paper or math.isinf(self._log_limit)
-        spread = None if free else SPREAD / math.sqrt(len(W))
+        spread = None if free else self._spread
         W, theta = pursue(additive.kernel(base.groups), X, y, W, base.theta, blocks, spread=spread)
         W, groups = _aligned(W, base.groups)
         if free:
@@ -154,13 +154,13 @@ class Rpp:
         """Alpha under which a W learnt from the other rows predicts the `held` rows best."""
         eye, theta = np.eye(X.shape[1]), base.theta
         kernel = self._additive.kernel(base.groups)
-        told, spread = (X[~held], y[~held]), SPREAD / math.sqrt(len(eye))
-        W, _ = pursue(kernel, *told, eye, theta, [range(len(eye))], spread=spread)
+        told, everything = y[~held], [range(len(eye))]
+        W, _ = pursue(kernel, X[~held], told, eye, theta, everything, spread=self._spread)
         W, groups = _aligned(W, base.groups)
         kernel = self._additive.kernel(groups)
 
         def surprise(Z: Tensor) -> float:
-            found = GP.of(kernel, theta, Z[~held], told[1]).posterior(Z[held])
+            found = GP.of(kernel, theta, Z[~held], told).posterior(Z[held])
             variance = found.variance + theta[NOISE]
             return float(((y[held] - found.mean).square() / variance + variance.log()).sum())
 
@@ -178,6 +178,11 @@ class Rpp:
         return AddGp(
             self.space, self.preset, self.n_init, self.group_size, self.groups, self.decomposition
         )
+
+    @property
+    def _spread(self) -> float:
+        """Deviation of the entries of W - I under their prior."""
+        return SPREAD / math.sqrt(self.space.dim)
 
     @property
     def _log_limit(self) -> float:
