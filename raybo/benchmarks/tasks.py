@@ -179,7 +179,7 @@ def _egp_functions() -> Task:
     return Task(
         "egp-functions",
         "EGP, Figures 3 and 4: Hartmann6, Gaussian density and Rosenbrock; multi-start is given "
-        "the time of the elastic search, random search twice the evaluations",
+        "several times the starts of the elastic search, random search twice the evaluations",
         (
             Block(("hartmann6",), ("egp:maximizer=direct,preset=paper",), 100),  # up to d = 10
             *(Block(problems, (*rivals, "random"), n) for problems, n in lengths.items()),
