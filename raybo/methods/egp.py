@@ -7,30 +7,34 @@ Paper       Code                  Meaning
 l_tau       target_lengthscale    length-scale of the model, the same for every column
 l_max       largest_stretch       sqrt(d), the longest length-scale of the search
 a(x | l)    acquisition_family    expected improvement under another length-scale
-T_opt       N_STARTS              effort per proposal, counted in starts
+T_opt       seconds               time of the search for each proposal
 
-Departures. The paper gives each proposal a time, T_opt = 0.1 d seconds; here it is a number of
-starts, so that a run can be repeated. By default l_tau, the noise and the mean are fitted rather
-than fixed at 0.1, 0 and 0, the kernel is Matern-5/2, the acquisition the logarithm of the expected
-improvement, and half of the starts are the best of many points spread over the cube and around the
-best so far; pending points; integers and categories are searched on their own grid.
-`preset="paper"` is the paper's: squared exponential, l_tau = 0.1, no noise, expected improvement,
-d + 1 random points to begin with, random starts.
+Departures. By default a proposal is given a number of starts instead of a time, so that a run can
+be repeated; l_tau, the noise and the mean are fitted rather than fixed at 0.1, 0 and 0, the kernel
+is Matern-5/2, the acquisition the logarithm of the expected improvement, and half of the starts
+are the best of many points spread over the cube and around the best so far; pending points;
+integers and categories are searched on their own grid. `preset="paper"` is the paper's: squared
+exponential, l_tau = 0.1, no noise, expected improvement, d + 1 random points to begin with, random
+starts for 0.1 d seconds of processor time.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from raybo.acquisition.maximizers.base import Maximizer, Region
+from raybo.acquisition.maximizers.base import Acquisition, Maximizer, Region, values
 from raybo.acquisition.maximizers.direct import Direct
 from raybo.acquisition.maximizers.elastic import Elastic, is_length, largest_stretch
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
+from raybo.acquisition.maximizers.timed import Timed
 from raybo.errors import MethodError
 from raybo.methods.base import Array, Data, Proposal
 from raybo.methods.model import (
@@ -54,9 +58,11 @@ from raybo.surrogate.outcomes import standardize
 ACQUISITIONS = ("log_ei", "ei", "ucb")
 MAXIMIZERS = ("elastic", "multistart", "direct")  # the last two are the paper's rivals
 N_STARTS = 6
-EQUAL_TIME = 150  # random starts in about the time of an elastic one: 0.5x at n = 60, 1.4x at 200
+TIMED_STARTS = 2  # of each elastic search that is repeated for a time
+PAPER_MULTISTARTS = 100  # of each of multi-start's: flat ground is left at once
 PAPER_LENGTHSCALE = 0.1  # section 4
 PAPER_NOISE = 1e-6  # the paper has none; Cholesky factors of long length-scales want some
+PAPER_SECONDS = 0.1  # per dimension, Figure 4; with 0.01 and 0.001 in Figure 3
 PAPER_HALVINGS = 12  # of the rung from 0.1 to 0.15: delta l_min = 1e-5, section 4
 
 
@@ -70,6 +76,7 @@ class Egp:
     target_lengthscale: float | None = None  # of the unit cube; fitted unless given
     acquisition: str | None = None  # one of ACQUISITIONS
     maximizer: str = "elastic"  # one of MAXIMIZERS
+    seconds: float | None = None  # of search for each proposal; N_STARTS starts unless given
     device: str = "cpu"
 
     lanes = 1
@@ -80,6 +87,7 @@ class Egp:
         check_choice("maximizer", self.maximizer, MAXIMIZERS)
         check_count("n_init", self.n_init)
         _check_lengthscale(self.target_lengthscale)
+        _check_seconds(self.seconds)
         require_flat("egp", self.space)
 
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
@@ -93,7 +101,7 @@ class Egp:
             n, best = len(data.loss), gp.fitted().min()
             name = self.acquisition or ("ei" if paper else "log_ei")
             f = untried(acquisition_of(gp, name, best, n), self.space, data)
-            x = self._maximizer(gp, name, data)(f, self._region(data, rng), rng)
+            x = self._search(gp, name, f, data, rng)
         return Proposal(x=x, memo=memo)
 
     def _design(self, data: Data) -> Array:
@@ -120,24 +128,37 @@ class Egp:
         theta = {**starting_theta(kernel, X.device), NOISE: y.new_tensor(PAPER_NOISE)}
         return GP.of(kernel, {**theta, MEAN: y.new_zeros(())}, X, y)
 
-    def _maximizer(self, gp: GP, acquisition: str, data: Data) -> Maximizer:
-        if self.maximizer == "direct":
-            return Direct()
+    def _search(
+        self, gp: GP, acquisition: str, f: Acquisition, data: Data, rng: np.random.Generator
+    ) -> Array:
         paper = self.preset == "paper"
+        seconds = self.seconds or (PAPER_SECONDS * self.space.dim if paper else None)
+        multistart = self.maximizer == "multistart"
         # With many points in flight, proposals are wanted fast and each matters less.
-        n_starts = max(1, N_STARTS // (1 + len(data.pending_memos) // 8))
-        if self.maximizer == "multistart":
-            return Lbfgsb(n_starts * EQUAL_TIME if paper else n_starts)
-        family = acquisition_family(gp, acquisition, len(data.loss))
-        search = Elastic(family, largest_stretch(gp), n_starts)
-        return replace(search, n_screened=0, halvings=PAPER_HALVINGS) if paper else search
+        few = max(1, N_STARTS // (1 + len(data.pending_memos) // 8))
+        n_starts = few if seconds is None else TIMED_STARTS
+        n_random = PAPER_MULTISTARTS if multistart else n_starts
 
-    def _region(self, data: Data, rng: np.random.Generator) -> Region:
-        region = search_region(self.space, data, rng, self.device)
-        if self.preset != "paper":
-            return region
-        n_starts = N_STARTS * EQUAL_TIME if self.maximizer == "multistart" else N_STARTS
-        return replace(region, starts=self.space.sample(n_starts, rng))  # Algorithm 2, input
+        def region() -> Region:
+            whole = search_region(self.space, data, rng, self.device)
+            if not paper:
+                return whole
+            return replace(whole, starts=self.space.sample(n_random, rng))  # Algorithm 2, input
+
+        search: Maximizer
+        if self.maximizer == "direct":  # finds the same each time: longer instead of again
+            search = Direct() if seconds is None else Direct(_evaluations(f, region(), seconds))
+            return search(f, region(), rng)
+        if multistart:
+            search = Lbfgsb(n_random if paper else n_starts)
+        else:
+            family = cache(acquisition_family(gp, acquisition, len(data.loss)))
+            search = Elastic(family, largest_stretch(gp), n_starts)
+            if paper:
+                search = replace(search, n_screened=0, halvings=PAPER_HALVINGS)
+        if seconds is not None:
+            search = Timed(search, region, seconds)
+        return search(f, region(), rng)
 
 
 @dataclass(frozen=True)
@@ -172,4 +193,22 @@ def _check_lengthscale(value: Any) -> None:
         raise MethodError(
             f"target_lengthscale must be a number of the unit cube from {low} to {high:g}, "
             f"got {value!r}; 0.1 is the paper's, leave it out to have it fitted"
+        )
+
+
+def _evaluations(f: Acquisition, region: Region, seconds: float) -> int:
+    """How many points fit into a time, one after another."""
+    begin = time.thread_time()
+    for x in region.starts[:20]:
+        values(f, x[None], region.device)
+    each = (time.thread_time() - begin) / len(region.starts[:20])
+    return max(100, int(seconds / each))
+
+
+def _check_seconds(value: Any) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is not None and not (number and 0 < value < math.inf):
+        raise MethodError(
+            f"seconds must be a positive number, the time to search for each proposal, "
+            f"got {value!r}; leave it out to have {N_STARTS} starts"
         )
