@@ -139,16 +139,17 @@ class Egp:
         n_starts = few if seconds is None else TIMED_STARTS
         n_random = PAPER_MULTISTARTS if multistart else n_starts
 
-        def region() -> Region:
-            whole = search_region(self.space, data, rng, self.device)
-            if not paper:
-                return whole
-            return replace(whole, starts=self.space.sample(n_random, rng))  # Algorithm 2, input
+        def starts() -> Array:
+            if paper:
+                return self.space.sample(n_random, rng)  # Algorithm 2, input
+            return search_region(self.space, data, rng, self.device).starts
 
+        region = search_region(self.space, data, rng, self.device)
+        region = replace(region, starts=starts()) if paper else region
         search: Maximizer
         if self.maximizer == "direct":  # finds the same each time: longer instead of again
-            search = Direct() if seconds is None else Direct(_evaluations(f, region(), seconds))
-            return search(f, region(), rng)
+            search = Direct() if seconds is None else Direct(_evaluations(f, region, seconds))
+            return search(f, region, rng)
         if multistart:
             search = Lbfgsb(n_random if paper else n_starts)
         else:
@@ -157,8 +158,8 @@ class Egp:
             if paper:
                 search = replace(search, n_screened=0, halvings=PAPER_HALVINGS)
         if seconds is not None:
-            search = Timed(search, region, seconds)
-        return search(f, region(), rng)
+            search = Timed(search, starts, seconds)
+        return search(f, region, rng)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from raybo.benchmarks.acquisition_search import Outcome, compare, tally
 from raybo.errors import MethodError, SpaceError
 from raybo.methods.base import Data
 from raybo.methods.egp import ACQUISITIONS, MAXIMIZERS, Egp
+from raybo.methods.model import acquisition_of
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
@@ -46,6 +47,9 @@ class TestOptions:
             ({"target_lengthscale": "auto"}, "got 'auto'"),
             ({"target_lengthscale": float("nan")}, "got nan"),
             ({"target_lengthscale": True}, "got True"),
+            ({"seconds": 0}, "seconds must be a positive number, .* got 0; leave it out"),
+            ({"seconds": "1s"}, "got '1s'"),
+            ({"seconds": float("inf")}, "got inf"),
         ],
     )
     def test_bad_values_are_refused_with_what_is_allowed(
@@ -128,9 +132,20 @@ class TestPropose:
         x = method.propose(make_data(12, 3), rng()).x
         assert ((x >= 0) & (x <= 1)).all()
 
+    @pytest.mark.parametrize("maximizer", MAXIMIZERS)
+    def test_more_time_finds_no_less(self, maximizer: str) -> None:
+        data, found = make_data(30, 8), []
+        for seconds in (1e-9, 0.5):
+            method = Egp(Box(8), preset="paper", maximizer=maximizer, seconds=seconds)
+            gp = method.model(data)[0]
+            f = acquisition_of(gp, "ei", gp.fitted().min(), 30)
+            found.append(float(f(torch.as_tensor(method.propose(data, rng()).x[None]))))
+        assert found[0] <= found[1]
+
     def test_the_same_data_and_generator_give_the_same_point(self) -> None:
-        for preset in ("default", "paper"):
-            method, data = Egp(Box(6), preset=preset), make_data(20, 6, 3)
+        once = 1e-9  # seconds: one search, however fast the machine
+        for options in ({}, {"preset": "paper", "seconds": once}):
+            method, data = Egp(Box(6), **options), make_data(20, 6, 3)
             np.testing.assert_array_equal(
                 method.propose(data, rng()).x, method.propose(data, rng()).x
             )

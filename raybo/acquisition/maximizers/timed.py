@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,7 @@ class Timed:
     """
 
     search: Maximizer
-    again: Callable[[], Region]  # the region with new starts
+    starts: Callable[[], Array]  # new ones (k, d)
     seconds: float
 
     def __call__(self, f: Acquisition, region: Region, rng: np.random.Generator) -> Array:
@@ -29,5 +29,5 @@ class Timed:
         begin = time.thread_time()
         found = [self.search(f, region, rng)]
         while (time.thread_time() - begin) * (1 + 1 / len(found)) <= self.seconds:
-            found.append(self.search(f, self.again(), rng))
+            found.append(self.search(f, replace(region, starts=self.starts()), rng))
         return np.asarray(found[np.argmax(values(f, np.stack(found), region.device))])
