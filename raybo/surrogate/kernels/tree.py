@@ -35,6 +35,7 @@ UNORDERED = ("categorical", "choice")
 LENGTHSCALE, LENGTHSCALE_SPREAD = 1.0, 1.5
 VARIANCE_SPREAD = 5.0
 SPREAD = 0.3  # of one vertex about the others
+COLUMN_SPREAD = 0.5  # of one column about the others of its vertex
 NOISE_HYPER = Hyper(NOISE, (), 1e-8, 1.0, 1e-3, LogNormal(-7.5, 2.0))  # for the same reason
 _FEW = 200_000  # covariances of vertices: to compute all is faster than to pick those needed
 _CENTRE = 0.5  # subtracted from positions, so that squared distances lose few digits
@@ -118,17 +119,21 @@ class Alike:
 
     Few observations pass through most vertices. What the others learn of the scale of their
     functions is then the best guess, and without it a branch that was tried once or twice is
-    thought to be flat and never tried again.
+    thought to be flat and never tried again. So with the columns of a vertex: each of the 18 of
+    `blocks` by itself takes 60 evaluations to learn, to a gap of 0.03; near the others, 0.002.
     """
 
     own: Prior | None
     n: int
 
     def log_density(self, log_value: Tensor) -> Tensor:
-        """Log densities, to be summed: N(0, SPREAD^2) of the logarithms about their mean."""
-        level = log_value.reshape(self.n, -1).mean(1)
+        """Log densities, to be summed: normal about the means of logarithms."""
+        rows = log_value.reshape(self.n, -1)
+        level = rows.mean(1, keepdim=True)
         apart = 0.5 * ((level - level.mean()) / SPREAD).square().sum() / log_value.numel()
-        return (self.own.log_density(log_value) if self.own else log_value * 0.0) - apart
+        uneven = 0.5 * ((rows - level) / COLUMN_SPREAD).square().reshape(log_value.shape)
+        own = self.own.log_density(log_value) if self.own else log_value * 0.0
+        return own - apart - uneven
 
 
 @dataclass(frozen=True)
