@@ -23,9 +23,9 @@ _WEIGHTS = _draw.uniform(0.5, 1.5, (BLOCKS, len(METHODS), RATIOS))
 _COSTS = np.array([(0.0, 0.1), (0.15, 0.0), (0.0, 0.2)])  # of a method, at its best
 
 
-def blocks_space() -> Space:
-    """A choice per block, 3 ratios in [0, 1] under each of its methods."""
-    ratios = {f"ratio{i}": Float(0, 1) for i in range(RATIOS)}
+def blocks_space(most: float = 1.0) -> Space:
+    """A choice per block, 3 ratios from 0 to `most` under each of its methods."""
+    ratios = {f"ratio{i}": Float(0, most) for i in range(RATIOS)}
     choice = Choice(dict.fromkeys(METHODS, ratios))
     return Space({f"block{k}": choice for k in range(BLOCKS)})
 

@@ -85,6 +85,11 @@ def train(
         return float(right.float().mean())
 
 
+def pruning_space() -> Space:
+    """A method for each block and a ratio for each layer; at 1 a layer would let nothing pass."""
+    return blocks_space(0.99)
+
+
 def keep_mask(weights: Tensor, method: str, ratio: float) -> Tensor:
     """1 where a weight stays: "l1" drops the smallest ones, "l2" columns of the smallest norm."""
     score = weights.abs() if method == "l1" else weights.norm(dim=0)
@@ -168,7 +173,7 @@ def pruning() -> Problem:
     """3 blocks, each by 2 methods with 3 ratios."""
     return Problem(
         "pruning",
-        blocks_space,
+        pruning_space,
         Pruning(),
         mode="max",
         evaluations=100,

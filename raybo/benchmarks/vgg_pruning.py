@@ -6,7 +6,8 @@ channels of the smallest norm go), with a ratio per convolution. The value is th
 the share of convolutional weights that are gone plus the accuracy after two epochs of fine-tuning.
 
 The paper names neither the pre-trained network nor how it is tuned; here 15 epochs from scratch,
-and both trainings by momentum with a rate that rises for a fifth of the time and falls to 0.
+and both trainings by momentum with a rate that rises for a fifth of the time and falls to 0. The
+ratios end at 0.99: a layer that lost everything lets nothing pass, whatever the others keep.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from raybo.benchmarks.blocks import BLOCKS, RATIOS, blocks_space
+from raybo.benchmarks.blocks import BLOCKS, RATIOS
 from raybo.benchmarks.cifar10 import GPUS, train, usable_device
 from raybo.benchmarks.datasets import cached
 from raybo.benchmarks.problems import Problem
-from raybo.benchmarks.pruning import keep_mask
+from raybo.benchmarks.pruning import keep_mask, pruning_space
 
 logger = logging.getLogger(__name__)
 
@@ -124,7 +125,7 @@ def vgg_pruning() -> Problem:
     """The problem of Figure 5a."""
     return Problem(
         "vgg-pruning",
-        blocks_space,
+        pruning_space,
         VggPruning(),
         mode="max",
         evaluations=100,
