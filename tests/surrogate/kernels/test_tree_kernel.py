@@ -137,3 +137,15 @@ def test_a_vertex_is_thought_to_be_like_the_others() -> None:
     lost = (own.log_density(apart) - prior.log_density(apart)).sum()
     # deviations from the mean: -0.8/3, -0.8/3, 1.6/3
     assert lost.item() == pytest.approx(0.5 * (2 * 0.8**2 + 1.6**2) / 9 / 0.3**2, rel=1e-5)
+
+
+def test_a_column_is_thought_to_be_like_the_others_of_its_vertex() -> None:
+    own = LogNormal(0.0, 1.0)
+    prior = Alike(own, 2)
+    even = torch.tensor([[0.4, 0.4], [0.4, 0.4]])
+    uneven = torch.tensor([[0.4, 0.4], [0.1, 0.7]])  # of the same mean
+    torch.testing.assert_close(prior.log_density(even).sum(), own.log_density(even).sum())
+    lost = own.log_density(uneven) - prior.log_density(uneven)
+    # deviations of 0.3 from the vertex's mean, none between the vertices
+    expected = torch.tensor([[0.0, 0.0], [1.0, 1.0]]) * 0.5 * (0.3 / 0.5) ** 2
+    torch.testing.assert_close(lost, expected)
