@@ -124,6 +124,7 @@ def _rembo_figure3() -> Task:
     )
 
 
+_ADDTREE = ("addtree", "addtree:expand=true", "addtree:preset=paper")
 _CONDITIONAL = ("independent-gps", "bo", "random", "hyperopt", "optuna-tpe", "smac")
 
 
@@ -146,7 +147,7 @@ def _addtree_fc3() -> Task:
         "addtree-fc3",
         "Add-Tree, Figure 4c and Table 1: compressing a 784-1000-1000-10 network; there "
         "p <= 0.04 against smac, tpe and random at 60 evaluations",
-        (Block(("fc3",), ("addtree", "addtree:preset=paper", *_CONDITIONAL), 80),),
+        (Block(("fc3",), (*_ADDTREE, *_CONDITIONAL), 80),),
         seeds=10,
         reference="addtree",
         cost="30 core-minutes, most of it smac's",
@@ -158,7 +159,7 @@ def _addtree_blocks() -> Task:
         "addtree-blocks",
         "three independent blocks, as in pruning VGG16: shared subtrees against the expansion of "
         "Add-Tree, section 5.3",
-        (Block(("blocks",), ("addtree", "addtree:expand=true", "optuna-tpe", "random"), 120),),
+        (Block(("blocks",), (*_ADDTREE, "optuna-tpe", "random"), 120),),
         seeds=10,
         reference="addtree",
         cost="10 core-minutes",

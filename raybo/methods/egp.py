@@ -60,6 +60,7 @@ MAXIMIZERS = ("elastic", "multistart", "direct")  # the last two are the paper's
 N_STARTS = 6
 TIMED_STARTS = 2  # of each elastic search that is repeated for a time
 PAPER_MULTISTARTS = 100  # of each of multi-start's: flat ground is left at once
+DIRECT_LIMIT = 1_000_000  # evaluations; scipy makes room for all of them beforehand
 PAPER_LENGTHSCALE = 0.1  # section 4
 PAPER_NOISE = 1e-6  # the paper has none; Cholesky factors of long length-scales want some
 PAPER_SECONDS = 0.1  # per dimension, Figure 4; with 0.01 and 0.001 in Figure 3
@@ -76,7 +77,7 @@ class Egp:
     target_lengthscale: float | None = None  # of the unit cube; fitted unless given
     acquisition: str | None = None  # one of ACQUISITIONS
     maximizer: str = "elastic"  # one of MAXIMIZERS
-    seconds: float | None = None  # of search for each proposal; N_STARTS starts unless given
+    seconds: float | None = None  # of search for each proposal, in place of N_STARTS starts
     device: str = "cpu"
 
     lanes = 1
@@ -133,33 +134,38 @@ class Egp:
     ) -> Array:
         paper = self.preset == "paper"
         seconds = self.seconds or (PAPER_SECONDS * self.space.dim if paper else None)
-        multistart = self.maximizer == "multistart"
-        # With many points in flight, proposals are wanted fast and each matters less.
-        few = max(1, N_STARTS // (1 + len(data.pending_memos) // 8))
-        n_starts = few if seconds is None else TIMED_STARTS
-        n_random = PAPER_MULTISTARTS if multistart else n_starts
+        n_starts = self._n_starts(data, seconds is not None)
 
         def starts() -> Array:
             if paper:
-                return self.space.sample(n_random, rng)  # Algorithm 2, input
+                return self.space.sample(n_starts, rng)  # Algorithm 2, input
             return search_region(self.space, data, rng, self.device).starts
 
         region = search_region(self.space, data, rng, self.device)
         region = replace(region, starts=starts()) if paper else region
-        search: Maximizer
         if self.maximizer == "direct":  # finds the same each time: longer instead of again
-            search = Direct() if seconds is None else Direct(_evaluations(f, region, seconds))
-            return search(f, region, rng)
-        if multistart:
-            search = Lbfgsb(n_random if paper else n_starts)
-        else:
-            family = cache(acquisition_family(gp, acquisition, len(data.loss)))
-            search = Elastic(family, largest_stretch(gp), n_starts)
-            if paper:
-                search = replace(search, n_screened=0, halvings=PAPER_HALVINGS)
+            direct = Direct() if seconds is None else Direct(_evaluations(f, region, seconds))
+            return direct(f, region, rng)
+        search = self._local(gp, acquisition, len(data.loss), n_starts)
         if seconds is not None:
             search = Timed(search, starts, seconds)
         return search(f, region, rng)
+
+    def _n_starts(self, data: Data, timed: bool) -> int:
+        if timed:
+            multistart = self.maximizer == "multistart" and self.preset == "paper"
+            return PAPER_MULTISTARTS if multistart else TIMED_STARTS
+        # With many points in flight, proposals are wanted fast and each matters less.
+        return max(1, N_STARTS // (1 + len(data.pending_memos) // 8))
+
+    def _local(self, gp: GP, acquisition: str, n: int, n_starts: int) -> Maximizer:
+        if self.maximizer == "multistart":
+            return Lbfgsb(n_starts)
+        family = cache(acquisition_family(gp, acquisition, n))
+        search = Elastic(family, largest_stretch(gp), n_starts)
+        if self.preset == "paper":
+            return replace(search, n_screened=0, halvings=PAPER_HALVINGS)
+        return search
 
 
 @dataclass(frozen=True)
@@ -203,7 +209,7 @@ def _evaluations(f: Acquisition, region: Region, seconds: float) -> int:
     for x in region.starts[:20]:
         values(f, x[None], region.device)
     each = (time.thread_time() - begin) / len(region.starts[:20])
-    return max(100, int(seconds / each))
+    return min(DIRECT_LIMIT, max(100, int(seconds / each)))
 
 
 def _check_seconds(value: Any) -> None:
@@ -211,5 +217,5 @@ def _check_seconds(value: Any) -> None:
     if value is not None and not (number and 0 < value < math.inf):
         raise MethodError(
             f"seconds must be a positive number, the time to search for each proposal, "
-            f"got {value!r}; leave it out to have {N_STARTS} starts"
+            f"got {value!r}; leave it out to have {N_STARTS} starts, or the paper's time"
         )

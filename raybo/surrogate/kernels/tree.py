@@ -120,7 +120,7 @@ class Alike:
     Few observations pass through most vertices. What the others learn of the scale of their
     functions is then the best guess, and without it a branch that was tried once or twice is
     thought to be flat and never tried again. So with the columns of a vertex: each of the 18 of
-    `blocks` by itself takes 60 evaluations to learn, to a gap of 0.03; near the others, 0.002.
+    `blocks` by itself takes 60 evaluations to learn, to a gap of 0.03; near the others, 0.001.
     """
 
     own: Prior | None
