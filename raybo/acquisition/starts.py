@@ -7,7 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import qmc
+
+from raybo.space.sobol import sobol_rows
 
 Array = NDArray[np.float64]
 
@@ -16,9 +17,9 @@ _SOBOL_LIMIT = 1024  # columns; beyond it uniform points fill as well and cost l
 
 @lru_cache(maxsize=8)
 def _sobol(dim: int, n: int) -> Array:
-    points = qmc.Sobol(dim, scramble=False).random(n)
+    points = sobol_rows(dim, 0, n)
     points.setflags(write=False)
-    return np.asarray(points)
+    return points
 
 
 def spread(dim: int, n: int, rng: np.random.Generator) -> Array:

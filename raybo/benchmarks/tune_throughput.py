@@ -5,7 +5,9 @@
 Every trial sleeps; what is compared is how long workers wait for suggestions. All searchers run
 one after the other on one local Ray, with actors reused, after a short run that warms it up. The
 figure of each is its wall time over that of Ray's own random search. Without max_concurrent_trials
-(--no-limit) Tune keeps a single trial of a searcher waiting and starts few actors.
+(--no-limit) Tune keeps a single trial of a searcher waiting and starts few actors. With more slots
+than cores the figures mean little: the actors of the first trials start one after the other, and
+Tune gives the trials of those that are still starting to those that have ended theirs.
 """
 
 from __future__ import annotations
@@ -78,7 +80,7 @@ def run(
 @click.command(help="Trials per second of Ray Tune under several searchers.")
 @click.option("--trials", default=100, show_default=True)
 @click.option("--seconds", default=0.3, show_default=True, help="Duration of a trial.")
-@click.option("--slots", default=4, show_default=True, help="Trials at a time.")
+@click.option("--slots", default=os.cpu_count() or 1, show_default=True, help="Trials at a time.")
 @click.option("--limit/--no-limit", default=True, help="max_concurrent_trials = slots, or none.")
 @click.option("--repeats", default=1, show_default=True)
 @click.option("--only", multiple=True, type=click.Choice(list(SEARCHERS)), help="Default: all.")

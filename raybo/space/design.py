@@ -11,9 +11,9 @@ import numpy as np
 
 from raybo.space.any_space import AnySpace
 from raybo.space.grids import Array
+from raybo.space.sobol import MAX_DIM, sobol_rows
 
 BLOCK = 64
-LARGEST_SOBOL = 21201  # dimensions for which scipy has direction numbers
 
 
 def sobol(space: AnySpace, n: int, seed: int, start: int = 0) -> Array:
@@ -57,19 +57,9 @@ def centre(space: AnySpace) -> Array:
 
 
 def _sobol_rows(dim: int, n: int, seed: int, start: int) -> Array:
-    if dim > LARGEST_SOBOL or n == 0:
+    if dim > MAX_DIM:
         return _random_rows(dim, n, seed, start)
-    # Imported here: scipy.stats takes half a second, which importing raybo must not cost.
-    from scipy.stats.qmc import Sobol  # noqa: PLC0415
-
-    engine = Sobol(dim, scramble=True, rng=np.random.default_rng(seed))
-    # scipy warns when a sequence starts with a number of rows that is not a power of two.
-    rows: Array = (
-        engine.fast_forward(start).random(n)
-        if start
-        else engine.random(1 << (n - 1).bit_length())[:n]
-    )
-    return rows
+    return sobol_rows(dim, start, n, np.random.default_rng(seed))
 
 
 @lru_cache(maxsize=4)

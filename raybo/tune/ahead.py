@@ -5,6 +5,8 @@ computed, Tune goes on; it keeps one trial waiting beside those that run, or ask
 The first one waits for the process that computes it. Started beside the actors of the first trials
 it would slow them down, and with short trials Tune does not get over that: an actor whose trial
 has ended takes the place of one that is still starting, again and again, and fewer run for good.
+Where the first suggestions are known without the method, nobody waits: the process is started once
+as many trials have ended as are live, and very short trials fill the space meanwhile.
 
 With short trials that would leave workers idle. So where they take under 10 s on average (by the
 `time_total_s` of their results) and two or more are live, the next suggestion is begun as soon as
@@ -28,6 +30,8 @@ from raybo.tune.suggester import Answer, Search
 from raybo.tune.worker import Worker
 
 WAIT = 0.05  # seconds that Tune's loop may wait for a suggestion while long trials are live
+START = 3.0  # seconds that the process takes to start
+MOST_FILLING = 20  # trials that fill the space meanwhile
 SHORT = 10.0  # seconds; when trials take longer, waiting for a suggestion costs a percent or so
 
 
@@ -62,6 +66,8 @@ class Ahead:
     def changed(self, trial: Trial | int) -> None:
         """Note a trial that is new or has changed, or the number of one that was forgotten."""
         self._worker.changed({"number": trial} if isinstance(trial, int) else self._to_json(trial))
+        if self._book.told >= max(2, len(self._book.live)):
+            self._worker.start()
 
     def ask(self) -> tuple[int, Answer] | None:
         """Number and answer of the next suggestion; None: not ready, and trials are live."""
@@ -97,6 +103,10 @@ class Ahead:
     def _begin(self, order: Order) -> Order:
         seconds = self._book.seconds
         rate = 0.0 if seconds is None else len(self._book.live) / max(seconds, 1e-3)
-        self._worker.begin(order.number, least_haste(rate))
+        free = min(MOST_FILLING, START * rate)
+        if self._worker.knows_first and (self._book.values < 2 or order.number < free):
+            self._worker.fill(order.number)
+        else:
+            self._worker.begin(order.number, least_haste(rate))
         self._order = order
         return order

@@ -38,6 +38,11 @@ class Book:
         """Number of trials that are no longer pending."""
         return sum(trial.state is not State.PENDING for trial in self.trials.values())
 
+    @property
+    def values(self) -> int:
+        """Number of trials whose value is known."""
+        return sum(trial.state is State.DONE for trial in self.trials.values())
+
     def take_number(self) -> int:
         """Return a number for a trial, for good."""
         self._next += 1

@@ -2,7 +2,8 @@
 
 An actor that takes no CPUs, on the node of the driver if possible: Tune's loop must not wait for
 a Gaussian process, nor share an interpreter lock with it. Where there is no Ray, and for methods
-without a model, this process computes suggestions at once.
+without a model, this process computes suggestions at once; the first ones too, where they are
+known without the method: the actor gets ready meanwhile.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from raybo.tune.suggester import Answer, Search, Suggester, SuggesterActor
 logger = logging.getLogger(__name__)
 
 MODEL_FREE = ("random", "sobol")  # as fast here as anywhere
+
+# While fewer than two values are known these propose the points of a Sobol sequence, by default.
+SOBOL_FIRST = ("bo", "addtree")
 
 _PATIENCE = 600.0  # seconds after which a process that computes a suggestion is given up
 _MAX_DEATHS = 3  # of the process, in a row, before its suggestion is replaced
@@ -50,19 +54,42 @@ class Worker:
         self._ref: Any = None
         self._began = 0.0
         self._deaths = 0
-        if search.method not in MODEL_FREE and ray.is_initialized():
-            self._start()
+        if not self.knows_first:
+            self.start()
 
     def changed(self, update: dict[str, Any]) -> None:
         """Note a trial, as JSON, that the suggester has to hear of."""
         if self._updates is not None:
             self._updates.append(update)
 
+    @property
+    def knows_first(self) -> bool:
+        """Whether the first suggestions are known without the method; its process may wait."""
+        # Options may be wrong, and points of a finite space may have been tried: the method knows.
+        search = self._search
+        endless = search.space.dense and search.space.cardinality is None
+        return search.method in SOBOL_FIRST and not search.options and endless
+
+    def start(self) -> None:
+        """Start the process, unless it runs or is not needed."""
+        if self._actor is None and self._search.method not in MODEL_FREE and ray.is_initialized():
+            here = ray.get_runtime_context().get_node_id()
+            actor: Any = SuggesterActor
+            self._actor = actor.options(
+                scheduling_strategy=NodeAffinitySchedulingStrategy(here, soft=True)
+            ).remote(self._search)
+            self._updates = None
+
     def begin(self, number: int, haste: int) -> None:
         """Begin to compute trial `number`."""
         self._call, self._answer, self._ref = (number, haste), None, None
         self._deaths = 0
         self._send()
+
+    def fill(self, number: int) -> None:
+        """Make trial `number` one that fills the space."""
+        self._call, self._answer, self._ref = (number, 0), None, None
+        self._answer = self._space_filling()
 
     def poll(self, seconds: float | None) -> Answer | None:
         """Return the suggestion, waiting for it so many seconds (None: until it is there)."""
@@ -77,20 +104,13 @@ class Worker:
                 break
         return self._answer
 
-    def _start(self) -> None:
-        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
-        actor: Any = SuggesterActor
-        self._actor = actor.options(scheduling_strategy=here).remote(self._search)
-        self._updates = None
-
     def _send(self) -> None:
         """Hand the current number to whoever computes it."""
         if self._search.method in MODEL_FREE or not ray.is_initialized():
             self._compute_here()
             return
         try:
-            if self._actor is None:
-                self._start()
+            self.start()
             updates, self._updates = self._take_updates(), []
             self._ref = self._actor.suggest.remote(updates, *self._call)
             self._began = time.monotonic()

@@ -35,7 +35,7 @@ def test_sobol_covers_every_stratum_of_a_column_once():
 
 
 def test_beyond_the_known_dimensions_sobol_is_random(monkeypatch):
-    monkeypatch.setattr(design, "LARGEST_SOBOL", 3)
+    monkeypatch.setattr(design, "MAX_DIM", 3)
     np.testing.assert_array_equal(sobol(SPACE, 4, 1, 2), random(SPACE, 4, 1, 2))
 
 

@@ -34,6 +34,10 @@ class FakeWorker:
         self._space = search.space
         self._history = history
         self.began: list[int] = []
+        self.knows_first = False
+
+    def start(self) -> None:
+        pass
 
     def changed(self, update: dict[str, Any]) -> None:
         pass
@@ -210,3 +214,46 @@ def test_worker_without_ray_sends_the_history_once() -> None:
         worker.begin(number, 0)
         assert worker.poll(None) is not None
     assert sent == [1]
+
+
+def test_first_suggestions_are_those_of_the_method_and_need_no_process() -> None:
+    search, study = searcher(seed=3), Optimizer(SPACE, seed=3, method="bo")
+    for i in range(3):
+        assert search.suggest(f"t{i}") == study.ask().config
+    assert search._ahead is not None
+    assert search._ahead._worker._inline is None  # the method was not even built
+    search.on_trial_complete("t0", {"loss": 1.0})
+    search.on_trial_complete("t1", {"loss": 2.0})
+    study.tell(0, 1.0)
+    study.tell(1, 2.0)
+    assert search.suggest("t3") == study.ask().config
+    assert search._ahead._worker._inline is not None
+
+
+@pytest.mark.parametrize(("seconds", "filling"), [(0.1, 20), (0.5, 12), (30.0, 3)])
+def test_very_short_trials_fill_the_space_while_the_process_starts(
+    seconds: float, filling: int
+) -> None:
+    search = searcher(seed=1)
+    filled = []
+    search.suggest("t0")
+    for i in range(1, 25):  # two trials at a time
+        config = search.suggest(f"t{i}")
+        filled.append(config == SPACE.decode(sobol_point(SPACE, i, 1)))
+        search.on_trial_complete(f"t{i - 1}", {"loss": float(i), "time_total_s": seconds})
+    assert all(filled[: filling - 1])
+    assert not any(filled[max(filling, 7) :])  # the method's own design is of 5
+
+
+@pytest.mark.parametrize(
+    ("space", "options"), [({"n": Int(1, 50)}, {}), (SPACE, {"n_init": 3}), ({"n": Int(1, 2)}, {})]
+)
+def test_method_is_asked_first_where_options_or_repeats_are_its_business(
+    space: Any, options: dict[str, Any]
+) -> None:
+    search = RayBOSearch(
+        Space(space) if isinstance(space, dict) else space, "loss", "min", method_options=options
+    )
+    search.suggest("t0")
+    assert search._ahead is not None
+    assert search._ahead._worker._inline is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,10 +61,21 @@ def run(trainable: Any, folder: Path, search: RayBOSearch, space: Any, **options
 
 
 def state_of(folder: Path) -> dict[str, Any]:
-    """Latest state that the searcher saved in an experiment."""
+    """Latest state that the searcher saved in an experiment.
+
+    Tune copies it there in a thread that goes on when a run is interrupted.
+    """
     path = max((folder / "run").glob("searcher-state-*.pkl"))
-    state: dict[str, Any] = json.loads(path.read_text())
-    return state
+    deadline = time.monotonic() + 30.0
+    while True:
+        try:
+            state: dict[str, Any] = json.loads(path.read_text())
+        except json.JSONDecodeError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return state
 
 
 def test_run_with_failures_in_a_conditional_space(tmp_path: Path) -> None:

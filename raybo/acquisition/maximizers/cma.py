@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from cmaes import CMA
 
 from raybo.acquisition.maximizers.base import Acquisition, Array, Region, values
 
@@ -19,6 +18,9 @@ class CmaEs:
 
     def __call__(self, f: Acquisition, region: Region, rng: np.random.Generator) -> Array:
         """Best point found (d,), the starts included."""
+        # It brings scipy.stats along, a second that only those who use it should wait.
+        from cmaes import CMA  # noqa: PLC0415
+
         found = values(f, region.starts, region.device)
         best, top = region.starts[np.argmax(found)], float(found.max())
         width = np.where(region.upper > region.lower, region.upper - region.lower, 1.0)
