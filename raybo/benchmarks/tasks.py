@@ -168,9 +168,10 @@ def _addtree_blocks() -> Task:
 
 
 def _timed_egp(seconds: float) -> tuple[str, ...]:
-    """The elastic search and its rival, with the same time for each proposal."""
+    """The elastic search and its rivals, with the same time for each proposal."""
     paper = f"preset=paper,seconds={seconds:g}"
-    return f"egp:{paper}", f"egp:maximizer=multistart,{paper}"
+    others = (f"{name}:seconds={seconds:g}" for name in ("addgp", "rembo"))
+    return f"egp:{paper}", f"egp:maximizer=multistart,{paper}", *others
 
 
 def _egp_functions() -> Task:
@@ -180,7 +181,7 @@ def _egp_functions() -> Task:
         ("gaussian-20", "rosenbrock-20"): (200, _timed_egp(0.4)),
         ("gaussian-50", "rosenbrock-50"): (300, _timed_egp(1.0)),
     }
-    rest = ("egp", "bo", "addgp", "rembo", "random")
+    rest = ("egp", "bo", "random")
     return Task(
         "egp-functions",
         "EGP, Figures 3 and 4: Hartmann6, Gaussian density and Rosenbrock; 0.02 d seconds for the "
@@ -199,7 +200,7 @@ def _egp_functions() -> Task:
 
 def _egp_cascade() -> Task:
     timed = _timed_egp(0.5)
-    rivals = (*timed, "egp", "bo", "addgp:group_size=10", "rembo:d=10", "random")
+    rivals = (*timed, "egp", "bo", "random")
     problems = ("cascade-ionosphere", "cascade-german")
     return Task(
         "egp-cascade",

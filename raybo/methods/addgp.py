@@ -49,7 +49,7 @@ from raybo.methods.additive import (
 from raybo.methods.additive_search import GroupSearch, exploration, refine
 from raybo.methods.base import Array, Data, Proposal
 from raybo.methods.model import acquisition_of, unordered_columns
-from raybo.methods.options import PRESETS, check_choice, check_count, require_flat
+from raybo.methods.options import PRESETS, check_choice, check_count, check_seconds, require_flat
 from raybo.space.any_space import AnySpace
 from raybo.space.design import random, sobol_point
 from raybo.surrogate.fit import fit
@@ -69,12 +69,14 @@ class AddGp:
     group_size: int | None = None  # columns of a group
     groups: Any = None  # lists of columns, by number or name, instead of learning them
     decomposition: str | None = None  # "learnt", or "random": drawn anew for every proposal
+    seconds: float | None = None  # of search for each proposal, in place of one search
 
     lanes = 1
 
     def __post_init__(self) -> None:
         check_choice("preset", self.preset, PRESETS)
         check_count("n_init", self.n_init)
+        check_seconds(self.seconds, self.preset)
         require_flat("addgp", self.space)
         check_groups(self.space, self.group_size, self.groups, self.decomposition)
 
@@ -99,7 +101,8 @@ class AddGp:
                 x = search.direct(rng)
             else:
                 x = self.space.snap(search.climb(best_rows(data), rng, data.haste)[None])[0]
-                x = refine(acquisition_of(gp, "log_ei", best, len(y)), x, self.space, data, rng)
+                f = acquisition_of(gp, "log_ei", best, len(y))
+                x = refine(f, x, self.space, data, rng, self.seconds)
         return Proposal(x=self.space.snap(x[None])[0], memo={} if keep else learnt.to_memo())
 
     def learn(self, X: Tensor, y: Tensor, last: Learnt | None, rng: np.random.Generator) -> Learnt:

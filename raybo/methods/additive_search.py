@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from raybo.acquisition.functions import ucb
-from raybo.acquisition.maximizers.base import Acquisition, Region
+from raybo.acquisition.maximizers.base import Acquisition, Maximizer, Region
 from raybo.acquisition.maximizers.direct import Direct
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.acquisition.maximizers.parts import Parts, maximize_parts
+from raybo.acquisition.maximizers.timed import Timed
 from raybo.acquisition.starts import around, spread
 from raybo.methods.additive import best_rows
 from raybo.methods.base import Array, Data
@@ -40,15 +41,29 @@ def exploration(groups: Groups, t: int, paper: bool) -> float:
     return (PAPER if paper else CAUTIOUS) * max(map(len, groups)) * math.log(2.0 * t)
 
 
-def refine(f: Acquisition, x: Array, space: AnySpace, data: Data, rng: Generator) -> Array:
-    """Best point (D,) found by climbs of f in the cube, from x and from the best rows so far."""
+def refine(
+    f: Acquisition,
+    x: Array,
+    space: AnySpace,
+    data: Data,
+    rng: Generator,
+    seconds: float | None = None,
+) -> Array:
+    """Best point (D,) found by climbs of f in the cube, from x and from the best rows so far.
+
+    With `seconds`, climbs from other points near the latter follow for so long.
+    """
     best = best_rows(data)
-    near = around(best, N_AROUND, rng, unordered_columns(space))
-    region = replace(
-        search_region(space, data, rng, "cpu"),
-        starts=space.snap(np.concatenate([x[None], best, near])),
-    )
-    return Lbfgsb(4 >> data.haste)(untried(f, space, data), region, rng)
+
+    def starts() -> Array:
+        near = around(best, N_AROUND, rng, unordered_columns(space))
+        return space.snap(np.concatenate([x[None], best, near]))
+
+    region = replace(search_region(space, data, rng, "cpu"), starts=starts())
+    climb: Maximizer = Lbfgsb(4 >> data.haste)
+    if seconds is not None:
+        climb = Timed(climb, starts, seconds)
+    return climb(untried(f, space, data), region, rng)
 
 
 @dataclass(frozen=True)

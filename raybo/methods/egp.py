@@ -20,7 +20,6 @@ starts for 0.1 d seconds of processor time.
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, replace
 from functools import cache
@@ -46,7 +45,7 @@ from raybo.methods.model import (
     untried,
     with_pending,
 )
-from raybo.methods.options import PRESETS, check_choice, check_count, require_flat
+from raybo.methods.options import PRESETS, check_choice, check_count, check_seconds, require_flat
 from raybo.space.any_space import AnySpace
 from raybo.space.design import random, sobol_point
 from raybo.surrogate.gp import GP, MEAN, NOISE
@@ -88,7 +87,7 @@ class Egp:
         check_choice("maximizer", self.maximizer, MAXIMIZERS)
         check_count("n_init", self.n_init)
         _check_lengthscale(self.target_lengthscale)
-        _check_seconds(self.seconds)
+        check_seconds(self.seconds)
         require_flat("egp", self.space)
 
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
@@ -210,12 +209,3 @@ def _evaluations(f: Acquisition, region: Region, seconds: float) -> int:
         values(f, x[None], region.device)
     each = (time.thread_time() - begin) / len(region.starts[:20])
     return min(DIRECT_LIMIT, max(100, int(seconds / each)))
-
-
-def _check_seconds(value: Any) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value is not None and not (number and 0 < value < math.inf):
-        raise MethodError(
-            f"seconds must be a positive number, the time to search for each proposal, "
-            f"got {value!r}; leave it out to have {N_STARTS} starts, or the paper's time"
-        )

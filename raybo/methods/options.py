@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from raybo.errors import MethodError, SpaceError
@@ -21,6 +22,21 @@ def check_count(name: str, value: int | None, least: int = 1) -> None:
     """Refuse an option that is neither None nor an integer of at least `least`."""
     if value is not None and (not isinstance(value, int) or value < least):
         raise MethodError(f"{name} must be an integer of at least {least}, got {value!r}")
+
+
+def check_seconds(value: Any, preset: str = "default") -> None:
+    """Refuse a time to search for each proposal that is none, or that a preset has no use for."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is not None and not (number and 0 < value < math.inf):
+        raise MethodError(
+            f"seconds must be a positive number, the time to search for each proposal, "
+            f"got {value!r}; leave it out to have a fixed number of starts"
+        )
+    if value is not None and preset != "default":
+        raise MethodError(
+            f"seconds, got {value!r}, is not an option of the {preset} preset, whose search is "
+            "given; leave one of the two out"
+        )
 
 
 def require_columns(method: str, space: AnySpace) -> None:

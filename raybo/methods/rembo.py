@@ -42,12 +42,13 @@ from raybo.acquisition.functions import log_ei
 from raybo.acquisition.maximizers.base import Maximizer, Region
 from raybo.acquisition.maximizers.cma import CmaEs
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
+from raybo.acquisition.maximizers.timed import Timed
 from raybo.acquisition.starts import around, spread
 from raybo.errors import MethodError, SpaceError
 from raybo.methods import rembo_paper
 from raybo.methods.base import Array, Data, Proposal
 from raybo.methods.model import SMALL_NOISE, fitted_gp, with_pending
-from raybo.methods.options import PRESETS, check_choice, check_count
+from raybo.methods.options import PRESETS, check_choice, check_count, check_seconds
 from raybo.methods.rembo_embedding import Embedding, embedding_seed
 from raybo.methods.rembo_kernels import (
     KERNELS,
@@ -81,12 +82,14 @@ class Rembo:
     kernel: str | None = None  # one of KERNELS
     preset: str = "default"
     n_init: int | None = None  # points of the initial design of each embedding
+    seconds: float | None = None  # of search for each proposal, in place of one search
 
     def __post_init__(self) -> None:
         check_choice("preset", self.preset, PRESETS)
         check_choice("kernel", self.kernel, (None, *KERNELS))
         for name in ("d", "k", "n_init"):
             check_count(name, getattr(self, name))
+        check_seconds(self.seconds, self.preset)
         require_unconditional(self.space)
         if self.d is not None and self.d > self.space.dim:
             raise MethodError(
@@ -134,11 +137,15 @@ class Rembo:
         if self.preset == "paper":
             features = paper_features(name, embedding)
             return rembo_paper.search(data, features, embedding.bound, rng)
-        return search(data, view(name, embedding), embedding, rng)
+        return search(data, view(name, embedding), embedding, rng, self.seconds)
 
 
 def search(
-    data: Data, seen: View, embedding: Embedding, rng: np.random.Generator
+    data: Data,
+    seen: View,
+    embedding: Embedding,
+    rng: np.random.Generator,
+    seconds: float | None = None,
 ) -> tuple[Array, dict[str, Any]]:
     """Next z by log EI under the fitted model, and what to note with it."""
     looked_at = replace(data, X=_look(seen, data.X), pending=_look(seen, data.pending))
@@ -153,6 +160,8 @@ def search(
 
     gain = _ThroughRows(rows, gp, best) if rows else plain
     maximize: Maximizer = Lbfgsb() if seen.smooth else CmaEs(400)
+    if seconds is not None:
+        maximize = Timed(maximize, lambda: region(data, embedding, rng).starts, seconds)
     return maximize(gain, region(data, embedding, rng), rng), memo
 
 

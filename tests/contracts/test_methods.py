@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from raybo.acquisition.maximizers.base import Acquisition, Array, Region
+from raybo.acquisition.maximizers.timed import Timed
 from raybo.errors import RayboError, SpaceError
 from raybo.methods.base import Data, Method
-from raybo.methods.registry import METHODS, build_method, describe_method, method_class
+from raybo.methods.registry import (
+    METHODS,
+    build_method,
+    describe_method,
+    method_class,
+    option_names,
+)
 from raybo.space.any_space import AnySpace
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Choice, Float, Int
@@ -148,3 +158,33 @@ def test_a_method_is_rebuilt_from_its_description(name: str) -> None:
 def test_an_unknown_method_is_refused_with_the_known_ones() -> None:
     with pytest.raises(RayboError, match="'annealing' is not known; choose one of random, sobol"):
         build_method("annealing", SPACES["one"])
+
+
+TIMED = [name for name in METHODS if "seconds" in option_names(method_class(name))]
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_more_time_is_more_searches_and_the_least_is_one(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = Optimizer(SPACES["box"], method=name, seconds=1e-9)
+    for _ in range(40):
+        trial = study.ask()
+        study.tell(trial.number, float(np.square(trial.config["x"]).sum()))
+    calls: list[float] = []
+    search = Timed.__call__
+
+    def counted(self: Timed, f: Acquisition, region: Region, rng: np.random.Generator) -> Array:
+        def one(*args: Any) -> Array:
+            calls.append(self.seconds)
+            return self.search(*args)
+
+        return search(replace(self, search=one), f, region, rng)
+
+    monkeypatch.setattr(Timed, "__call__", counted)
+    for seconds in (1e-9, 2.0):
+        build_method(name, SPACES["box"], {"seconds": seconds}).propose(
+            study._study._data(40, 0), np.random.default_rng(7)
+        )
+    assert calls.count(1e-9) == 1
+    assert calls.count(2.0) > 1

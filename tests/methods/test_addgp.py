@@ -71,6 +71,8 @@ def pairs(x: np.ndarray) -> float:
         ({"groups": [0, 1]}, r"groups must be a list of lists of columns"),
         ({"groups": [[]]}, r"groups must be a list of lists of columns"),
         ({"groups": [[0]], "group_size": 2}, r"leave out group_size and decomposition"),
+        ({"seconds": 0}, r"seconds must be a positive number, .* got 0"),
+        ({"seconds": 1, "preset": "paper"}, r"is not an option of the paper preset"),
     ],
 )
 def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:

@@ -240,6 +240,8 @@ class TestOptions:
             ({"kernel": "linear"}, "kernel must be one of 'low', 'high'"),
             ({"kernel": "categorical"}, "use kernel 'mixed'"),
             ({"kernel": "learned", "preset": "paper"}, "'learned' is not the paper's"),
+            ({"seconds": -1}, "seconds must be a positive number, .* got -1"),
+            ({"seconds": 1, "preset": "paper"}, "is not an option of the paper preset"),
         ],
     )
     def test_bad_options_are_refused(self, options: dict, message: str) -> None:
