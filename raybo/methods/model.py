@@ -83,8 +83,9 @@ def fitted_gp(
     """
     X = torch.as_tensor(data.X, device=device)
     y = torch.as_tensor(standardize(data.loss, bad_side), device=device)
+    names = {h.name for h in kernel.hypers}  # a study of an earlier version may lack some
     last = max(
-        (m for m in (*data.memos, *data.pending_memos) if "theta" in m),
+        (m for m in (*data.memos, *data.pending_memos) if names <= m.get("theta", {}).keys()),
         key=lambda m: m["fitted"],
         default=None,
     )

@@ -62,6 +62,20 @@ def test_the_batched_kernel_is_the_sum_of_its_vertices(
     assert pickle.loads(pickle.dumps(kernel)) == kernel
 
 
+def test_the_whole_is_added_to_the_vertices() -> None:
+    tree = TREES["shared"]
+    plain, kernel = tree_kernel(MIXED, tree), tree_kernel(MIXED, tree, whole=True)
+    theta, X, Z = random_theta(kernel), rows(20), rows(7, 1)
+    theta["whole.variance"] = torch.tensor(0.3, dtype=torch.float64)
+    extra = kernel(X, Z, theta) - plain(X, Z, theta)
+    assert ((extra > 0) & (extra < 0.3)).all()
+    torch.testing.assert_close(kernel.diag(X, theta), kernel(X, X, theta).diagonal())
+    nearer = X + 0.01 * (Z[:1] - X)  # all columns matter, choices by being the same or not
+    assert (kernel.whole(nearer, Z[:1], theta) >= kernel.whole(X, Z[:1], theta)).all()
+    assert torch.linalg.eigvalsh(kernel(X, X, theta)).min() > -1e-9
+    assert VertexPosteriors.of(gp_of(kernel, 30)).prior.shape == (len(tree),)
+
+
 def test_two_points_have_in_common_what_lies_above_both_leaves() -> None:
     space = Space(
         {
