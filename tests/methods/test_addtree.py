@@ -74,7 +74,8 @@ def fitted(method: AddTree, data: Data) -> tuple[GP, np.ndarray]:
     theta = theta_from_json(proposal.memo["theta"])
     paper = method.preset == "paper"
     kernel = tree_kernel(method.space, method.tree, "se", ard=not paper)
-    y = torch.tensor(standardize(data.loss, MILD if paper else STRONG))
+    tail = MILD if paper or method.acquisition == "ucb" else STRONG
+    y = torch.tensor(standardize(data.loss, tail))
     assert proposal.x is not None
     return GP.of(kernel, theta, torch.tensor(data.X), y), proposal.x
 
