@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -25,6 +26,11 @@ class LogNormal:
 
     mu: float
     sigma: float
+
+    @classmethod
+    def with_mode(cls, value: float, sigma: float) -> LogNormal:
+        """The prior whose density is largest at `value`."""
+        return cls(math.log(value) + sigma**2, sigma)
 
     def log_density(self, log_value: Tensor) -> Tensor:
         """Log density over the hyperparameter itself, up to a constant, at exp(log_value).

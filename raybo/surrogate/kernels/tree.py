@@ -22,13 +22,12 @@ from raybo.surrogate.gp import NOISE
 from raybo.surrogate.kernels.base import Hyper, LogNormal, Prior, Theta
 from raybo.surrogate.kernels.hamming import Hamming
 from raybo.surrogate.kernels.stationary import (
-    LENGTHSCALE_BOUNDS,
     VARIANCE_BOUNDS,
     Stationary,
     matern52,
-    squared_distances,
     squared_exponential,
 )
+from raybo.surrogate.kernels.whole import Whole
 
 UNORDERED = ("categorical", "choice")
 # Priors, of logarithms. A vertex has few columns, so its function is often close to a line or a
@@ -40,7 +39,6 @@ VARIANCE_SPREAD = 5.0
 SPREAD = 0.3  # of one vertex about the others
 COLUMN_SPREAD = 0.5  # of one column about the others of its vertex
 NOISE_HYPER = Hyper(NOISE, (), 1e-8, 1.0, 1e-3, LogNormal(-7.5, 2.0))  # for the same reason
-WHOLE_SHARE, WHOLE_SPREAD = 0.05, 1.5  # of the variance of the whole, and its prior's deviation
 _FEW = 200_000  # covariances of vertices: to compute all is faster than to pick those needed
 _CENTRE = 0.5  # subtracted from positions, so that squared distances lose few digits
 
@@ -79,7 +77,7 @@ class AtVertex:
     @property
     def hypers(self) -> tuple[Hyper, ...]:
         """Length-scales and weights, where there are such columns, and the variance."""
-        prior = _about(self.share, VARIANCE_SPREAD)
+        prior = LogNormal.with_mode(self.share, VARIANCE_SPREAD)
         variance = Hyper("variance", (), *VARIANCE_BOUNDS, self.share, prior)
         return (
             *(self._stationary.hypers if self.ordered else ()),
@@ -113,7 +111,7 @@ class AtVertex:
     @property
     def _stationary(self) -> Stationary:
         k = len(self.ordered)
-        prior = _about(LENGTHSCALE * math.sqrt(k), LENGTHSCALE_SPREAD)
+        prior = LogNormal.with_mode(LENGTHSCALE * math.sqrt(k), LENGTHSCALE_SPREAD)
         return Stationary(k, self.shape, self.ard, prior=prior)
 
 
@@ -138,39 +136,6 @@ class Alike:
         uneven = 0.5 * ((rows - level) / COLUMN_SPREAD).square().reshape(log_value.shape)
         own = self.own.log_density(log_value) if self.own else log_value * 0.0
         return own - apart - uneven
-
-
-@dataclass(frozen=True)
-class Whole:
-    """A small Matern kernel of all columns at once, times a `Hamming` one with a single weight.
-
-    Where several choices are independent and their vertices shared, the effects of layers of a
-    network, say, need not add up. Compressing one of three (`fc3`, 60 evaluations, 10 seeds) the
-    median is 0.094 with this and 0.104 without; where they do add up (`blocks`) it costs nothing.
-    """
-
-    ordered: tuple[int, ...]
-    unordered: tuple[int, ...]
-
-    @property
-    def hypers(self) -> tuple[Hyper, ...]:
-        """Its variance, one length-scale and one weight."""
-        length = 0.5 * math.sqrt(max(1, len(self.ordered)) / 2.0)  # half of the columns are active
-        lengths, weights = _about(length, 1.0), LogNormal(-0.5, 1.5)
-        shares = _about(WHOLE_SHARE, WHOLE_SPREAD)
-        return (
-            Hyper("whole.variance", (), *VARIANCE_BOUNDS, WHOLE_SHARE, shares),
-            Hyper("whole.lengthscale", (), *LENGTHSCALE_BOUNDS, length, lengths),
-            Hyper("whole.weight", (), 1e-4, 1e2, 0.5, weights),
-        )
-
-    def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
-        """Covariances (n, m)."""
-        own, scale = list(self.ordered), theta["whole.lengthscale"]
-        K = matern52(squared_distances(X[:, own] / scale, Z[:, own] / scale))
-        others = list(self.unordered)
-        differ = (X[:, None, others] != Z[None, :, others]).to(X.dtype).sum(2)
-        return K * theta["whole.variance"] * torch.exp(-theta["whole.weight"] * differ)
 
 
 @dataclass(frozen=True)
@@ -382,11 +347,6 @@ def _padded(order: Tensor, counts: Sequence[int], vertices: list[int]) -> tuple[
     numbers = torch.tensor([counts[v] for v in vertices])
     k = int(numbers.max())
     return order[vertices, :k], torch.arange(k) < numbers[:, None]
-
-
-def _about(value: float, spread: float) -> LogNormal:
-    """Prior whose logarithm has mode log(value) and deviation `spread`."""
-    return LogNormal(math.log(value) + spread**2, spread)
 
 
 def _stack(term: AtVertex, name: str) -> str:
