@@ -25,9 +25,9 @@ class Whole:
 
     Where several choices are independent and their vertices shared, the effects of layers of a
     network, say, need not add up. Compressing one of three (`fc3`, 60 evaluations, 10 seeds) the
-    median is 0.094 with this and a flat bad side, 0.104 with the latter alone, and 0.109 without
-    both. Where effects do add up (`blocks`) both help at first and cost last digits: 0.0025 and
-    0.022 after 50 evaluations, 1.2e-4 and 5.5e-6 after 100.
+    median is 0.094 with this and a flat bad side (0.100 on ten other seeds), 0.104 with the latter
+    alone, and 0.109 without both. Where effects do add up (`blocks`) both help at first and cost
+    last digits: 0.0025 and 0.022 after 50 evaluations, 1.2e-4 and 5.5e-6 after 100.
     """
 
     ordered: tuple[int, ...]
