@@ -88,7 +88,7 @@ class Worker:
 
     def fill(self, number: int) -> None:
         """Make trial `number` one that fills the space."""
-        self._call, self._answer, self._ref = (number, 0), None, None
+        self._call, self._ref = (number, 0), None
         self._answer = self._space_filling()
 
     def poll(self, seconds: float | None) -> Answer | None:

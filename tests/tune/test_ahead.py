@@ -16,7 +16,7 @@ from raybo.methods.base import Data, Proposal
 from raybo.space.design import sobol_point
 from raybo.tune import RayBOSearch, ahead
 from raybo.tune.suggester import Answer, Search
-from raybo.tune.worker import Worker
+from raybo.tune.worker import SOBOL_FIRST, Worker
 
 SPACE = Space({"a": Float(0, 1), "b": Float(1e-3, 1, log=True), "n": Int(1, 50)})
 
@@ -216,8 +216,9 @@ def test_worker_without_ray_sends_the_history_once() -> None:
     assert sent == [1]
 
 
-def test_first_suggestions_are_those_of_the_method_and_need_no_process() -> None:
-    search, study = searcher(seed=3), Optimizer(SPACE, seed=3, method="bo")
+@pytest.mark.parametrize("method", SOBOL_FIRST)
+def test_first_suggestions_are_those_of_the_method_and_need_no_process(method: str) -> None:
+    search, study = searcher(seed=3, method=method), Optimizer(SPACE, seed=3, method=method)
     for i in range(3):
         assert search.suggest(f"t{i}") == study.ask().config
     assert search._ahead is not None
