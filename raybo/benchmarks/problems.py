@@ -301,6 +301,7 @@ _CASCADE = "raybo.benchmarks.cascade_stumps:cascade_problem"
 PROBLEMS: dict[str, Callable[..., Problem]] = {  # those of SCALABLE take a dimension
     "jenatton": _jenatton,
     "blocks": partial(_elsewhere, "raybo.benchmarks.blocks:blocks"),
+    "blocks-hartmann": partial(_elsewhere, "raybo.benchmarks.blocks:blocks_hartmann"),
     "fc3": partial(_elsewhere, "raybo.benchmarks.compression:fc3"),
     "cascade-ionosphere": partial(_elsewhere, _CASCADE, "ionosphere"),
     "cascade-german": partial(_elsewhere, _CASCADE, "german"),

@@ -159,10 +159,10 @@ def _addtree_blocks() -> Task:
         "addtree-blocks",
         "three independent blocks, as in pruning VGG16: shared subtrees against the expansion of "
         "Add-Tree, section 5.3",
-        (Block(("blocks",), (*_ADDTREE, "optuna-tpe", "random"), 120),),
+        (Block(("blocks", "blocks-hartmann"), (*_ADDTREE, "optuna-tpe", "random"), 120),),
         seeds=10,
         reference="addtree",
-        cost="10 core-minutes",
+        cost="40 core-minutes",
         quantity="regret",
     )
 

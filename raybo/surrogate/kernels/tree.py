@@ -36,7 +36,7 @@ UNORDERED = ("categorical", "choice")
 # 1e-4 with these and 1e-2 with the priors of a flat space.
 LENGTHSCALE, LENGTHSCALE_SPREAD = 1.0, 1.5
 VARIANCE_SPREAD = 5.0
-SPREAD = 0.3  # of one vertex about the others
+SPREAD = 0.3  # of one vertex about the others; of the mean of c columns, 1 / sqrt(c) as much
 COLUMN_SPREAD = 0.5  # of one column about the others of its vertex
 NOISE_HYPER = Hyper(NOISE, (), 1e-8, 1.0, 1e-3, LogNormal(-7.5, 2.0))  # for the same reason
 _FEW = 200_000  # covariances of vertices: to compute all is faster than to pick those needed
@@ -132,7 +132,7 @@ class Alike:
         """Log densities, to be summed: normal about the means of logarithms."""
         rows = log_value.reshape(self.n, -1)
         level = rows.mean(1, keepdim=True)
-        apart = 0.5 * ((level - level.mean()) / SPREAD).square().sum() / log_value.numel()
+        apart = 0.5 * ((level - level.mean()) / SPREAD).square().mean()
         uneven = 0.5 * ((rows - level) / COLUMN_SPREAD).square().reshape(log_value.shape)
         own = self.own.log_density(log_value) if self.own else log_value * 0.0
         return own - apart - uneven
@@ -207,6 +207,11 @@ class TreeKernel:
         """Variances (n,)."""
         variance = self.active(X).to(X.dtype) @ theta["variance"]
         return variance + theta["whole.variance"] if self.whole else variance
+
+    def stacked(self, name: str) -> tuple[Tensor, int]:
+        """Vertices (r,) of the rows of a stack of length-scales, and their number of columns."""
+        vertices, places = self._places[name]
+        return vertices[:, 0], places.shape[1]
 
     def active(self, X: Tensor) -> Tensor:
         """Which rows of X pass through which vertex (n, V)."""
