@@ -12,11 +12,11 @@ B_t, theta_t     norm, shorten        growing norm bound, shrinking length-scale
 u_v, U_l         u, best_path         bound of a vertex, and of a path by summing
 d~               dim                  most ordered and unordered columns of a vertex
 
-The default is expected improvement over the same process, a length-scale per parameter, searched
-leaf by leaf from the points of Algorithm 2. Where choices are independent, their vertices are
-shared and their effects add up; where a point has few parameters, a small term of the whole takes
-up what does not. `acquisition="ucb"` takes the best of the points of Algorithm 2, with
-beta = 0.6 ln(2t).
+The default is expected improvement over the same process, searched leaf by leaf from the points of
+Algorithm 2, with a length-scale for every parameter, and a scale between linear and logarithmic.
+Where choices are independent, their vertices are shared and their effects add up; where a point
+has few parameters, a small term of the whole takes up what does not. `acquisition="ucb"` takes the
+best of the points of Algorithm 2, with beta = 0.6 ln(2t) and linear scales.
 
 Algorithm 2 allows the vertices to be searched in parallel. Here they are one batch: 60 to 90 ms
 for 15 vertices and 300 observations, of which two processes could save half, while sending the
@@ -107,7 +107,9 @@ class AddTree:
         with one_thread():
             shared = has_independent_choices(tree)
             whole = shared and not paper and longest(tree) <= MOST_WHOLE
-            kernel = tree_kernel(self.space, tree, "se", ard=not paper, whole=whole)  # Alg. 1
+            kernel = tree_kernel(
+                self.space, tree, "se", ard=not paper, whole=whole, stretched=not by_ucb
+            )  # Alg. 1
             zero_mean = partial(fit, mean=0.0)
             adds_up = shared and not whole  # which it would not with bad values drawn in
             tail = MILD if paper or by_ucb or adds_up else STRONG  # beta was chosen with MILD

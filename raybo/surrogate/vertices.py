@@ -9,6 +9,7 @@ from torch import Tensor
 
 from raybo.errors import SurrogateError
 from raybo.surrogate.gp import GP, Posterior
+from raybo.surrogate.kernels.base import Theta
 from raybo.surrogate.kernels.tree import TreeKernel, buckets
 
 
@@ -40,6 +41,7 @@ class VertexPosteriors:
     """
 
     kernel: TreeKernel
+    theta: Theta  # of the process
     prior: Tensor  # (V,) variances
     buckets: tuple[_Bucket, ...]
 
@@ -52,6 +54,7 @@ class VertexPosteriors:
         scale, weight, variance = kernel.tables(gp.theta)
         inverse = torch.cholesky_inverse(gp.chol)
         order, counts = kernel.passing(gp.X)
+        X = kernel.stretch(gp.X, gp.theta)
         found = []
         for vertices in buckets(counts):
             numbers = torch.tensor([counts[v] for v in vertices])
@@ -60,7 +63,7 @@ class VertexPosteriors:
             found.append(
                 _Bucket(
                     torch.tensor(vertices),
-                    kernel.own(gp.X, vertices, rows),
+                    kernel.own(X, vertices, rows),
                     gp.alpha[rows] * mask,
                     inverse[rows[:, :, None], rows[:, None, :]] * mask[:, :, None] * mask[:, None],
                     scale[vertices],
@@ -68,11 +71,12 @@ class VertexPosteriors:
                     variance[vertices],
                 )
             )
-        return cls(kernel, variance, tuple(found))
+        return cls(kernel, gp.theta, variance, tuple(found))
 
     def __call__(self, Z: Tensor) -> Posterior:
         """Mean (V, s) and variance (V, s) at s points of each of the V vertices, Z (V, s, c)."""
         mean = Z.new_zeros(Z.shape[:2])
+        Z = self.kernel.stretch_own(Z, self.theta)
         variance = self.prior[:, None].expand(Z.shape[:2])
         for b in self.buckets:
             K = self.kernel.correlations(Z[b.vertices], b.X, b.scale, b.weight)

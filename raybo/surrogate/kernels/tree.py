@@ -3,7 +3,8 @@
 Ma & Blaschko (2021), Definition 5 and Algorithm 1: k(x, z) = sum over the vertices v of
 delta_v(x, z) k_v(x_v, z_v), where delta_v is 1 if both points pass through v and 0 otherwise.
 The posterior of the function of one vertex is `gp.posterior(X, part=v)`. A term of the whole
-point, which is not the paper's, takes up what does not add up.
+point, which is not the paper's, takes up what does not add up, and columns have scales of their
+own, which it has not either.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from raybo.surrogate.kernels.stationary import (
     matern52,
     squared_exponential,
 )
+from raybo.surrogate.kernels.stretch import stretch, stretch_hypers
 from raybo.surrogate.kernels.whole import Whole
 
 UNORDERED = ("categorical", "choice")
@@ -90,8 +92,10 @@ class AtVertex:
         passes = self.passes(X)[:, None] & self.passes(Z)[None, :]
         K = passes * theta["variance"]  # k_v^d (Algorithm 1, line 4)
         if self.ordered:
-            own = list(self.ordered)
-            K = K * self._stationary(X[:, own], Z[:, own], theta)  # line 7
+            A, B = X[:, list(self.ordered)], Z[:, list(self.ordered)]
+            if "stretch" in theta:
+                A, B = stretch(A, theta["stretch"]), stretch(B, theta["stretch"])
+            K = K * self._stationary(A, B, theta)  # line 7
         if self.unordered:
             own = list(self.unordered)
             K = K * Hamming(len(own))(X[:, own], Z[:, own], theta)
@@ -150,6 +154,7 @@ class TreeKernel:
 
     terms: tuple[AtVertex, ...]
     whole: Whole | None = None
+    stretched: tuple[int, ...] = ()  # columns on scales of their own, those that have an order
 
     @cached_property
     def hypers(self) -> tuple[Hyper, ...]:
@@ -162,7 +167,11 @@ class TreeKernel:
             replace(s[0], name=name, shape=(len(s), *s[0].shape), prior=Alike(s[0].prior, len(s)))
             for name, s in stacks.items()
         )
-        return (*stacked, *(self.whole.hypers if self.whole else ()))
+        return (
+            *stacked,
+            *(stretch_hypers(len(self.stretched)) if self.stretched else ()),
+            *(self.whole.hypers if self.whole else ()),
+        )
 
     def term(self, index: int, theta: Theta) -> tuple[AtVertex, Theta]:
         """Kernel of vertex `index`, and its own hyperparameters."""
@@ -171,12 +180,33 @@ class TreeKernel:
             h.name: sum(_stack(term, h.name) in self._stacks[i] for i in range(index))
             for h in term.hypers
         }
-        return term, {name: theta[_stack(term, name)][k] for name, k in place.items()}
+        own = {name: theta[_stack(term, name)][k] for name, k in place.items()}
+        if self.stretched:
+            own["stretch"] = theta["stretch"][[self.stretched.index(c) for c in term.ordered]]
+        return term, own
 
     def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
         """Covariances (n, m)."""
+        same = Z is X
+        X = self.stretch(X, theta)
+        Z = X if same else self.stretch(Z, theta)
         K = self._vertices(X, Z, theta)
         return K + self.whole(X, Z, theta) if self.whole else K
+
+    def stretch(self, X: Tensor, theta: Theta) -> Tensor:
+        """Rows (n, d), every column on its own scale."""
+        if not self.stretched:
+            return X
+        columns = torch.tensor(self.stretched)
+        return X.index_copy(1, columns, stretch(X[:, columns], theta["stretch"]))
+
+    def stretch_own(self, Z: Tensor, theta: Theta) -> Tensor:
+        """Own columns (V, s, c) of all vertices, every column on its own scale."""
+        if not self.stretched:
+            return Z
+        ratios = torch.ones(1 + max(*self.stretched, int(self._columns.max())), dtype=Z.dtype)
+        ratios[list(self.stretched)] = theta["stretch"]
+        return stretch(Z, ratios[self._columns][:, None, :])
 
     def _vertices(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
         scale, weight, variance = self.tables(theta)
@@ -304,11 +334,12 @@ def tree_kernel(
     shape: str = "se",
     ard: bool = True,
     whole: bool = False,
+    stretched: bool = False,
 ) -> TreeKernel:
     """Add-Tree covariance of a space (Algorithm 1): one term per vertex of `tree`, in its order.
 
     The variance of a whole point is thought to divide evenly among the vertices it passes. With
-    `whole` there is a term of all columns besides.
+    `whole` there is a term of all columns besides, with `stretched` columns have their own scales.
     """
     share = 1.0 / _most_passed(tree)
     sizes = {c.index: c.parameter.cardinality or 1 for c in space.columns if c.kind == "choice"}
@@ -323,7 +354,10 @@ def tree_kernel(
         for vertex in tree
     )
     columns = tuple(c.index for c in space.columns)
-    return TreeKernel(tuple(terms), Whole(*_by_order(space, columns)) if whole else None)
+    ordered, others = _by_order(space, columns)
+    return TreeKernel(
+        tuple(terms), Whole(ordered, others) if whole else None, ordered if stretched else ()
+    )
 
 
 def _by_order(

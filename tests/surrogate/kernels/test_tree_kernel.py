@@ -49,11 +49,12 @@ def gp_of(kernel: TreeKernel, n: int) -> GP:
 
 @pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
 @pytest.mark.parametrize(("n", "few"), [(20, 10**6), (3, 0), (150, 0)])  # in one batch, in some
+@pytest.mark.parametrize("stretched", [False, True])
 def test_the_batched_kernel_is_the_sum_of_its_vertices(
-    tree: tuple, n: int, few: int, monkeypatch: pytest.MonkeyPatch
+    tree: tuple, n: int, few: int, stretched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("raybo.surrogate.kernels.tree._FEW", few)
-    kernel = tree_kernel(MIXED, tree)
+    kernel = tree_kernel(MIXED, tree, stretched=stretched)
     theta, X, Z = random_theta(kernel), rows(n), rows(7, 1)
     terms = [kernel.term(v, theta) for v in range(len(tree))]
     torch.testing.assert_close(kernel(X, Z, theta), sum(t(X, Z, own) for t, own in terms))
@@ -107,8 +108,11 @@ def test_two_points_have_in_common_what_lies_above_both_leaves() -> None:
 
 
 @pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
-def test_posteriors_by_vertex_are_those_of_the_terms_and_add_up(tree: tuple) -> None:
-    kernel = tree_kernel(MIXED, tree)
+@pytest.mark.parametrize("stretched", [False, True])
+def test_posteriors_by_vertex_are_those_of_the_terms_and_add_up(
+    tree: tuple, stretched: bool
+) -> None:
+    kernel = tree_kernel(MIXED, tree, stretched=stretched)
     gp = gp_of(kernel, 90)
     posteriors = VertexPosteriors.of(gp)
     X = rows(40, 1)
