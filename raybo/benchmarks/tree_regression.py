@@ -35,7 +35,7 @@ TEST_POINTS = 50
 
 def by_tree(space: AnySpace, X: Array, y: Array, Z: Array) -> Array:
     """Predictions of the Add-Tree process at Z."""
-    kernel = tree_kernel(space, vertices(space))
+    kernel = tree_kernel(space, vertices(space), stretched=True)
     start = {**starting_theta(kernel), "noise": torch.tensor(NOISE_HYPER.start).double()}
     rows, told = torch.as_tensor(X), torch.as_tensor(y)
     theta = fit(kernel, rows, told, [start], noise=NOISE_HYPER, mean=0.0)

@@ -12,11 +12,12 @@ B_t, theta_t     norm, shorten        growing norm bound, shrinking length-scale
 u_v, U_l         u, best_path         bound of a vertex, and of a path by summing
 d~               dim                  most ordered and unordered columns of a vertex
 
-The default is expected improvement over the same process, searched leaf by leaf from the points of
-Algorithm 2, with a length-scale for every parameter, and a scale between linear and logarithmic.
-Where choices are independent, their vertices are shared and their effects add up; where a point
-has few parameters, a small term of the whole takes up what does not. `acquisition="ucb"` takes the
-best of the points of Algorithm 2, with beta = 0.6 ln(2t) and linear scales.
+The default is expected improvement over the same process, a length-scale for every parameter,
+searched leaf by leaf from the points of Algorithm 2. Where choices are independent, their vertices
+are shared and their effects add up. Where a point has few parameters, each has a scale between
+linear and logarithmic, and a small term of the whole takes up what independent choices do not add
+up to. `acquisition="ucb"` takes the best of the points of Algorithm 2, with beta = 0.6 ln(2t) and
+linear scales.
 
 Algorithm 2 allows the vertices to be searched in parallel. Here they are one batch: 60 to 90 ms
 for 15 vertices and 300 observations, of which two processes could save half, while sending the
@@ -66,7 +67,7 @@ GROWTH = 0.6  # of beta = 0.6 ln(2t), the default's bound; chosen on the Jenatto
 # ask, so that noisy values get their repeats.
 HALVINGS = 4
 DOUBTS = 3  # how often branches beside the best one are doubted: at every third ask
-MOST_WHOLE = 4  # parameters of a point; a term of the whole is learnt in few dimensions only
+FEW = 4  # parameters of a point, up to which scales and a term of the whole are soon learnt
 MOST_DESIGN, MOST_SHARED_DESIGN = 10, 20  # points; the latter where choices are independent
 
 
@@ -106,12 +107,17 @@ class AddTree:
         by_ucb = (self.acquisition or ("ucb" if paper else "ei")) == "ucb"
         with one_thread():
             shared = has_independent_choices(tree)
-            whole = shared and not paper and longest(tree) <= MOST_WHOLE
+            few = longest(tree) <= FEW and not paper
             kernel = tree_kernel(
-                self.space, tree, "se", ard=not paper, whole=whole, stretched=not by_ucb
+                self.space,
+                tree,
+                "se",
+                ard=not paper,
+                whole=few and shared,
+                stretched=few and not by_ucb,
             )  # Alg. 1
             zero_mean = partial(fit, mean=0.0)
-            adds_up = shared and not whole  # which it would not with bad values drawn in
+            adds_up = shared and not few  # which it would not with bad values drawn in
             tail = MILD if paper or by_ucb or adds_up else STRONG  # beta was chosen with MILD
             gp, memo = fitted_gp(
                 kernel, data, "cpu", noise=NOISE_HYPER, fit=zero_mean, bad_side=tail

@@ -355,17 +355,22 @@ def test_only_branches_of_several_parameters_beside_the_best_are_doubted() -> No
         assert all(torch.equal(changed[name], gp.theta[name]) for name in same)
 
 
-@pytest.mark.parametrize(("parameters", "whole"), [(1, True), (2, True), (3, False)])
-def test_a_term_of_the_whole_only_where_a_point_has_few_parameters(
-    parameters: int, whole: bool
+@pytest.mark.parametrize(("parameters", "few"), [(1, True), (2, True), (3, False)])
+def test_scales_and_a_term_of_the_whole_only_where_a_point_has_few_parameters(
+    parameters: int, few: bool
 ) -> None:
     own = {f"x{i}": Float(0, 1) for i in range(parameters)}
     space = Space({f"c{k}": Choice({"a": own, "b": own}) for k in range(2)})
     data = data_of(space, 20, lambda config: float(len(str(config))))
-    memo = AddTree(space).propose(data, np.random.default_rng(0)).memo
-    assert ("whole.variance" in memo["theta"]) == whole
-    expanded_memo = AddTree(space, expand=True).propose(data, np.random.default_rng(0)).memo
-    assert "whole.variance" not in expanded_memo["theta"]
+
+    def learnt(**options: Any) -> tuple[bool, bool]:
+        theta = AddTree(space, **options).propose(data, np.random.default_rng(0)).memo["theta"]
+        return "whole.variance" in theta, "stretch" in theta
+
+    assert learnt() == (few, few)
+    assert learnt(expand=True) == (False, few)  # nothing is shared
+    assert learnt(acquisition="ucb") == (few, False)
+    assert learnt(preset="paper") == learnt(preset="paper", expand=False) == (False, False)
 
 
 @pytest.mark.slow
