@@ -38,7 +38,7 @@ UNORDERED = ("categorical", "choice")
 # 1e-4 with these and 1e-2 with the priors of a flat space.
 LENGTHSCALE, LENGTHSCALE_SPREAD = 1.0, 1.5
 VARIANCE_SPREAD = 5.0
-SPREAD = 0.3  # of one vertex about the others; of the mean of c columns, 1 / sqrt(c) as much
+LOOSE, TIGHT = 0.3, 0.1  # spreads of one vertex about the others
 COLUMN_SPREAD = 0.5  # of one column about the others of its vertex
 NOISE_HYPER = Hyper(NOISE, (), 1e-8, 1.0, 1e-3, LogNormal(-7.5, 2.0))  # for the same reason
 _FEW = 200_000  # covariances of vertices: to compute all is faster than to pick those needed
@@ -127,16 +127,19 @@ class Alike:
     functions is then the best guess, and without it a branch that was tried once or twice is
     thought to be flat and never tried again. So with the columns of a vertex: each of the 18 of
     `blocks` by itself takes 60 evaluations to learn, to a gap of 0.03; near the others, 0.001.
+    A tree of many parameters has its vertices held closer together, to learn from all of them
+    what it cannot from each.
     """
 
     own: Prior | None
     n: int
+    spread: float = LOOSE
 
     def log_density(self, log_value: Tensor) -> Tensor:
         """Log densities, to be summed: normal about the means of logarithms."""
         rows = log_value.reshape(self.n, -1)
         level = rows.mean(1, keepdim=True)
-        apart = 0.5 * ((level - level.mean()) / SPREAD).square().mean()
+        apart = 0.5 * ((level - level.mean()) / self.spread).square().sum() / log_value.numel()
         uneven = 0.5 * ((rows - level) / COLUMN_SPREAD).square().reshape(log_value.shape)
         own = self.own.log_density(log_value) if self.own else log_value * 0.0
         return own - apart - uneven
@@ -155,6 +158,7 @@ class TreeKernel:
     terms: tuple[AtVertex, ...]
     whole: Whole | None = None
     stretched: tuple[int, ...] = ()  # columns on scales of their own, those that have an order
+    spread: float = LOOSE  # of a vertex about the others, as in `Alike`
 
     @cached_property
     def hypers(self) -> tuple[Hyper, ...]:
@@ -164,7 +168,12 @@ class TreeKernel:
             for h in term.hypers:
                 stacks.setdefault(_stack(term, h.name), []).append(h)
         stacked = (
-            replace(s[0], name=name, shape=(len(s), *s[0].shape), prior=Alike(s[0].prior, len(s)))
+            replace(
+                s[0],
+                name=name,
+                shape=(len(s), *s[0].shape),
+                prior=Alike(s[0].prior, len(s), self.spread),
+            )
             for name, s in stacks.items()
         )
         return (
@@ -335,11 +344,13 @@ def tree_kernel(
     ard: bool = True,
     whole: bool = False,
     stretched: bool = False,
+    spread: float = LOOSE,
 ) -> TreeKernel:
     """Add-Tree covariance of a space (Algorithm 1): one term per vertex of `tree`, in its order.
 
     The variance of a whole point is thought to divide evenly among the vertices it passes. With
-    `whole` there is a term of all columns besides, with `stretched` columns have their own scales.
+    `whole` there is a term of all columns besides, with `stretched` columns have their own scales;
+    `spread` is that of a vertex about the others.
     """
     share = 1.0 / _most_passed(tree)
     sizes = {c.index: c.parameter.cardinality or 1 for c in space.columns if c.kind == "choice"}
@@ -356,7 +367,10 @@ def tree_kernel(
     columns = tuple(c.index for c in space.columns)
     ordered, others = _by_order(space, columns)
     return TreeKernel(
-        tuple(terms), Whole(ordered, others) if whole else None, ordered if stretched else ()
+        tuple(terms),
+        Whole(ordered, others) if whole else None,
+        ordered if stretched else (),
+        spread,
     )
 
 
