@@ -17,7 +17,7 @@ from raybo.methods.model import grid_of, search_region
 from raybo.space.any_space import AnySpace
 from raybo.space.nodes import Column
 from raybo.space.tree import Vertex, paths
-from raybo.surrogate.kernels.tree import AtVertex
+from raybo.surrogate.kernels.at_vertex import AtVertex
 
 _SPREAD, _NEAR = 64, 32  # starts of a vertex: all over its columns, and near its best rows
 _LONGEST_GRID = 256  # positions of a discrete column tried in a round; a longer one is sampled

@@ -24,8 +24,9 @@ from raybo.space.any_space import AnySpace
 from raybo.space.tree import paths, vertices
 from raybo.surrogate.fit import fit
 from raybo.surrogate.gp import GP
+from raybo.surrogate.kernels.at_vertex import AtVertex
 from raybo.surrogate.kernels.base import OnColumns, starting_theta
-from raybo.surrogate.kernels.tree import NOISE_HYPER, AtVertex
+from raybo.surrogate.kernels.tree import NOISE_HYPER
 from raybo.surrogate.linalg import one_thread
 
 _MOST_LEAVES = 256

@@ -9,7 +9,6 @@ own, which it has not either.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,103 +19,18 @@ from torch import Tensor
 from raybo.space.any_space import AnySpace
 from raybo.space.tree import Vertex
 from raybo.surrogate.gp import NOISE
+from raybo.surrogate.kernels.at_vertex import AtVertex, chosen_branch
 from raybo.surrogate.kernels.base import Hyper, LogNormal, Prior, Theta
-from raybo.surrogate.kernels.hamming import Hamming
-from raybo.surrogate.kernels.stationary import (
-    VARIANCE_BOUNDS,
-    Stationary,
-    matern52,
-    squared_exponential,
-)
+from raybo.surrogate.kernels.stationary import matern52, squared_exponential
 from raybo.surrogate.kernels.stretch import stretch, stretch_hypers
 from raybo.surrogate.kernels.whole import Whole
 
 UNORDERED = ("categorical", "choice")
-# Priors, of logarithms. A vertex has few columns, so its function is often close to a line or a
-# parabola, which a squared exponential kernel is only with long length-scales and large
-# variances: priors must let it. With 30 random points of the Jenatton function the test error is
-# 1e-4 with these and 1e-2 with the priors of a flat space.
-LENGTHSCALE, LENGTHSCALE_SPREAD = 1.0, 1.5
-VARIANCE_SPREAD = 5.0
 LOOSE, TIGHT = 0.3, 0.1  # spreads of one vertex about the others
 COLUMN_SPREAD = 0.5  # of one column about the others of its vertex
-NOISE_HYPER = Hyper(NOISE, (), 1e-8, 1.0, 1e-3, LogNormal(-7.5, 2.0))  # for the same reason
+NOISE_HYPER = Hyper(NOISE, (), 1e-8, 1.0, 1e-3, LogNormal(-7.5, 2.0))  # exact values
 _FEW = 200_000  # covariances of vertices: to compute all is faster than to pick those needed
 _CENTRE = 0.5  # subtracted from positions, so that squared distances lose few digits
-
-
-@dataclass(frozen=True)
-class AtVertex:
-    """variance * correlation of a vertex's own columns, where both points pass through it.
-
-    The correlation is stationary in the ordered columns, times a `Hamming` one in the others; a
-    vertex without columns has correlation 1: the effect of having come there.
-
-    Attributes
-    ----------
-    condition : tuple of (column, branch, number of branches)
-        Choices that lead to the vertex.
-    ordered, unordered : tuple of int
-        Its columns.
-    shape, ard : str, bool
-        Of the stationary correlation, as in `Stationary`.
-    share : float
-        Part of the variance of the whole that the vertex is thought to have before any data.
-    """
-
-    condition: tuple[tuple[int, int, int], ...]
-    ordered: tuple[int, ...]
-    unordered: tuple[int, ...]
-    shape: str = "se"
-    ard: bool = True
-    share: float = 1.0
-
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """All its columns, ordered ones first."""
-        return (*self.ordered, *self.unordered)
-
-    @property
-    def hypers(self) -> tuple[Hyper, ...]:
-        """Length-scales and weights, where there are such columns, and the variance."""
-        prior = LogNormal.with_mode(self.share, VARIANCE_SPREAD)
-        variance = Hyper("variance", (), *VARIANCE_BOUNDS, self.share, prior)
-        return (
-            *(self._stationary.hypers if self.ordered else ()),
-            *(Hamming(len(self.unordered)).hypers if self.unordered else ()),
-            variance,
-        )
-
-    def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
-        """Covariances (n, m)."""
-        passes = self.passes(X)[:, None] & self.passes(Z)[None, :]
-        K = passes * theta["variance"]  # k_v^d (Algorithm 1, line 4)
-        if self.ordered:
-            A, B = X[:, list(self.ordered)], Z[:, list(self.ordered)]
-            if "stretch" in theta:
-                A, B = stretch(A, theta["stretch"]), stretch(B, theta["stretch"])
-            K = K * self._stationary(A, B, theta)  # line 7
-        if self.unordered:
-            own = list(self.unordered)
-            K = K * Hamming(len(own))(X[:, own], Z[:, own], theta)
-        return K  # line 8
-
-    def diag(self, X: Tensor, theta: Theta) -> Tensor:
-        """Variances (n,)."""
-        return self.passes(X) * theta["variance"]
-
-    def passes(self, X: Tensor) -> Tensor:
-        """Which rows of X pass through the vertex (n,)."""
-        inside = torch.ones(len(X), dtype=torch.bool, device=X.device)
-        for column, branch, size in self.condition:
-            inside = inside & (_chosen(X[:, column], size) == branch)
-        return inside
-
-    @property
-    def _stationary(self) -> Stationary:
-        k = len(self.ordered)
-        prior = LogNormal.with_mode(LENGTHSCALE * math.sqrt(k), LENGTHSCALE_SPREAD)
-        return Stationary(k, self.shape, self.ard, prior=prior)
 
 
 @dataclass(frozen=True)
@@ -257,7 +171,7 @@ class TreeKernel:
         choices, sizes, wanted = self._branches
         if not len(choices):
             return torch.ones(len(X), len(self.terms), dtype=torch.bool)
-        met = _chosen(X[:, choices], sizes)[:, None, :] == wanted
+        met = chosen_branch(X[:, choices], sizes)[:, None, :] == wanted
         return (met | (wanted < 0)).all(2)
 
     def passing(self, X: Tensor) -> tuple[Tensor, list[int]]:
@@ -406,12 +320,6 @@ def _stack(term: AtVertex, name: str) -> str:
     if name == "variance":
         return name
     return f"{name}.{len(term.ordered if name == 'lengthscale' else term.unordered)}"
-
-
-def _chosen(u: Tensor, size: int | Tensor) -> Tensor:
-    """Number of the branch at position u of a choice."""
-    branch = (u.detach() * size).floor().clamp_min(0.0)
-    return torch.minimum(branch, torch.as_tensor(size - 1, dtype=u.dtype))
 
 
 def _most_passed(tree: Sequence[Vertex]) -> int:
