@@ -34,7 +34,7 @@ from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.base import starting_theta
 from raybo.surrogate.kernels.stationary import SE
 from raybo.surrogate.kernels.tree import tree_kernel
-from raybo.surrogate.outcomes import MILD, STRONG, standardize
+from raybo.surrogate.outcomes import standardize
 
 JENATTON = get_problem("jenatton")
 FLAT = Space({"x": Float(0, 1), "y": Float(0, 1)})
@@ -64,9 +64,9 @@ def data_of(space: Space, n: int, loss: Callable[[dict[str, Any]], float]) -> Da
 
 
 def run(
-    space: Space, loss: Callable[[dict[str, Any]], float], n: int, **options: Any
+    space: Space, loss: Callable[[dict[str, Any]], float], n: int, seed: int = 0, **options: Any
 ) -> Optimizer:
-    optimizer = Optimizer(space, "addtree", seed=0, **options)
+    optimizer = Optimizer(space, "addtree", seed=seed, **options)
     for _ in range(n):
         trial = optimizer.ask()
         optimizer.tell(trial.number, loss(trial.config))
@@ -81,10 +81,7 @@ def fitted(method: AddTree, data: Data) -> tuple[GP, np.ndarray]:
     """The process that a proposal was made with, and the proposal."""
     proposal = method.propose(data, np.random.default_rng(0))
     theta = theta_from_json(proposal.memo["theta"])
-    paper = method.preset == "paper"
-    by_ucb = paper or method.acquisition == "ucb"
-    kernel = tree_kernel(method.space, method.tree, "se", ard=not paper, stretched=not by_ucb)
-    tail = MILD if by_ucb else STRONG
+    kernel, tail = method.prior(method.tree)
     y = torch.tensor(standardize(data.loss, tail))
     assert proposal.x is not None
     return GP.of(kernel, theta, torch.tensor(data.X), y), proposal.x
@@ -379,12 +376,9 @@ def test_a_good_branch_seen_in_poor_places_is_not_given_up() -> None:
     problem = get_problem("blocks-hartmann")
     bests = []
     for seed in range(5):
-        optimizer = Optimizer(problem.space, "addtree", seed=seed)
-        for _ in range(100):
-            trial = optimizer.ask()
-            optimizer.tell(trial.number, problem.objective(trial.config))
-        assert optimizer.best is not None
-        bests.append(optimizer.best.value)
+        best = run(problem.space, problem.objective, 100, seed).best
+        assert best is not None
+        bests.append(best.value)
     assert sum(value < 0.4 for value in bests) >= 4, bests  # another branch costs 0.5 or more
 
 
@@ -393,11 +387,8 @@ def test_jenatton_function() -> None:
     """The median of 10 runs of log10(best - 0.1) is below -4 after 30 evaluations."""
     regrets = []
     for seed in range(10):
-        optimizer = Optimizer(JENATTON.space, "addtree", seed=seed)
-        for _ in range(30):
-            trial = optimizer.ask()
-            optimizer.tell(trial.number, JENATTON.objective(trial.config))
-        assert optimizer.best is not None
-        regrets.append(math.log10(max(optimizer.best.value - 0.1, 1e-12)))
+        best = run(JENATTON.space, JENATTON.objective, 30, seed).best
+        assert best is not None
+        regrets.append(math.log10(max(best.value - 0.1, 1e-12)))
     assert np.median(regrets) < -4
     assert max(regrets) < -2  # every run finds the right one of the four leaves
