@@ -114,17 +114,21 @@ def test_learning_goes_on_from_the_last_projection() -> None:
     assert np.abs(second.W - first.W).max() < np.abs(first.W - np.eye(DIM)).max()
 
 
-def test_a_projection_is_trusted_as_far_as_it_predicts() -> None:
-    def columns(x: np.ndarray) -> float:
-        return float(np.sin(5 * x).sum())
+def test_projection_and_additive_model_take_turns() -> None:
+    space, data = Box(DIM, 0, 1), told(40)
+    memo = learn(Rpp(space, group_size=2), data).to_memo()
 
-    def mixing(loss: Any) -> float:  # 1 is the additive model, 0.65 the least that keeps the box
-        method = Rpp(Box(DIM, 0, 1), group_size=1)
-        alphas = [learn(method, told(60, loss, seed=seed)).alpha for seed in range(3)]
-        return float(np.median(alphas))
+    def distance(number: int) -> float:
+        """Between the proposals of the two methods, who know the same."""
+        known = Data(**{**vars(data), "number": number, "memos": (memo, *data.memos[1:])})
+        both = [Rpp(space, group_size=2), AddGp(space, group_size=2)]
+        one, other = (m.propose(known, np.random.default_rng(0)).x for m in both)
+        assert one is not None
+        assert other is not None
+        return float(np.abs(one - other).max())
 
-    assert mixing(ridge) < 0.8
-    assert mixing(columns) > 0.9
+    assert distance(40) == pytest.approx(0.0, abs=1e-6)
+    assert distance(41) > 1e-3
 
 
 def test_with_no_room_for_a_projection_the_model_is_the_additive_one() -> None:
