@@ -18,11 +18,11 @@ inside, and the model is told of that one. By default
   seven times as wide, 0.06 under this one, 0.11 for the additive model);
 - groups and hyperparameters are those of the additive model: fitted together with W they say that
   the model knows what it does not (log-density of test data 0.8 against 1.6);
-- every other proposal is the additive model's. Which of the two is nearer to the truth the data
-  do not tell: by likelihood W is chosen where the columns are the better directions (mean of ten
-  Branins, 200 evaluations: regret 0.25 by likelihood, against 0.10 of the additive model), and by
-  rows left out I is where W is (on rpp-50 W predicts better around the best point in 9 cases of
-  9). Taking turns, each corrects what the other is wrong about;
+- every other proposal is the additive model's, since the data do not tell which of the two is
+  nearer to the truth: by likelihood W is chosen where the columns are the better directions (mean
+  of ten Branins, 200 evaluations: regret 0.25, against 0.10 of the additive model), and by rows
+  left out the columns are where W is better (rpp-50, where it predicts better around the best
+  point in 9 cases of 9; 300 evaluations, 20 seeds: regret 10.5, of the additive model 12.8);
 - alpha is the least that keeps the box;
 - the box may grow by half per dimension, since the search does not suffer from it: what the
   groups find one by one is where a climb in the cube itself starts, as in addgp.py.
