@@ -20,6 +20,7 @@ from scipy.special import erfcx, ndtr
 from torch import Tensor
 
 from raybo.acquisition.functions import ACQUISITIONS
+from raybo.acquisition.maximizers.base import Acquisition, with_gradient
 from raybo.errors import SurrogateError
 from raybo.surrogate.gp import GP, LEAST_VARIANCE, MEAN
 from raybo.surrogate.kernels.stationary import Stationary, matern52_and_slope
@@ -96,6 +97,23 @@ class ClosedForm:
         W *= slope
         gradient = (Z * W.sum(1)[:, None] - W @ self.X) * (2.0 / self.lengthscale)
         return score.value, gradient
+
+
+class Along:
+    """An acquisition of projected rows, as one of the rows themselves."""
+
+    def __init__(self, f: Acquisition, W: Array) -> None:
+        self.f, self.W = f, W
+        self.projection = torch.as_tensor(W)
+
+    def __call__(self, X: Tensor) -> Tensor:
+        """Values (m,)."""
+        return self.f(X @ self.projection)
+
+    def with_gradient(self, X: Array) -> tuple[Array, Array]:
+        """Values (m,) and gradients (m, D)."""
+        value, gradient = with_gradient(self.f, X @ self.W)
+        return value, gradient @ self.W.T
 
 
 def _solve(chol: Array, rows: Array, trans: int) -> Array:

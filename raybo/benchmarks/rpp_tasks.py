@@ -65,6 +65,24 @@ def rpp_synthetic() -> Task:
     )
 
 
+def rpp_rotated() -> Task:
+    """Functions of a few directions, none of them a coordinate's."""
+    rivals = ("rpp", "addgp", "bo", "rembo", "random")
+    return Task(
+        "rpp-rotated",
+        "Branin and Hartmann6 of 10 or 25 coordinates, rotated: where directions matter",
+        (
+            Block(("branin-10-rotated",), rivals, 100),
+            Block(("branin-25-rotated",), rivals, 300),
+            Block(("hartmann6-25-rotated",), rivals, 200),
+        ),
+        seeds=5,
+        reference="rpp",
+        cost="75 runs, about half a core-hour",
+        quantity="regret",
+    )
+
+
 def rpp_cascade() -> Task:
     """Figure 4(b)."""
     rivals = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from raybo.benchmarks.application_tasks import application_tasks
 from raybo.benchmarks.bock_tasks import bock_layer, bock_table1, bock_table2
 from raybo.benchmarks.problems import BenchmarkError
-from raybo.benchmarks.rpp_tasks import rpp_cascade, rpp_synthetic
+from raybo.benchmarks.rpp_tasks import rpp_cascade, rpp_rotated, rpp_synthetic
 from raybo.benchmarks.task import Block, Published, Task
 
 
@@ -230,6 +230,7 @@ TASKS: dict[str, Task] = {
         _egp_functions(),
         _egp_cascade(),
         rpp_synthetic(),
+        rpp_rotated(),
         rpp_cascade(),
         *application_tasks(),
     )

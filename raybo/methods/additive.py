@@ -21,6 +21,7 @@ from raybo.surrogate.gp import GP, MEAN, NOISE
 from raybo.surrogate.kernels.additive import Additive, Groups
 from raybo.surrogate.kernels.base import Theta, starting_theta
 from raybo.surrogate.projection import blend
+from raybo.surrogate.ridge import Ridge
 
 DECOMPOSITIONS = ("learnt", "random")
 N_INIT = 10  # section 5
@@ -40,6 +41,7 @@ class Learnt:
     theta: Theta
     W: Array | None = None  # (D, D), for projected models
     alpha: float = 1.0  # of eq. 7
+    ridge: Ridge | None = None  # of which all are proposed, where there is one
 
     @classmethod
     def last(cls, data: Data) -> Learnt | None:
@@ -51,7 +53,10 @@ class Learnt:
         W = np.array(memo["W"]) if "W" in memo else None
         groups = tuple(map(tuple, memo["groups"]))
         theta = theta_from_json(memo["theta"])
-        return cls(memo["fitted"], groups, theta, W, memo.get("alpha", 1.0))
+        ridge = memo.get("ridge")
+        if ridge is not None:
+            ridge = Ridge(np.array(ridge["W"]), theta_from_json(ridge["theta"]))
+        return cls(memo["fitted"], groups, theta, W, memo.get("alpha", 1.0), ridge)
 
     def to_memo(self) -> dict[str, Any]:
         """JSON of it, for the memo of the trial that learnt it."""
@@ -62,6 +67,9 @@ class Learnt:
         }
         if self.W is not None:
             memo |= {"W": self.W.tolist(), "alpha": self.alpha}
+        if self.ridge is not None:
+            theta = theta_to_json(self.ridge.theta)
+            memo |= {"ridge": {"W": self.ridge.W.tolist(), "theta": theta}}
         return memo
 
     @property

@@ -111,9 +111,15 @@ def _sections(result: Result, optimum: float | None) -> Iterator[str]:
         yield _figure(plots.plot_embeddings(result))
     if summary.branches(result):
         yield _figure(plots.plot_tree(result))
-    groups = summary.last_memo(result, "groups")
-    if groups:
-        yield _section("Groups of parameters that the model adds up", _groups(result, groups))
+    memo = summary.structure(result)
+    if memo and "ridge" not in memo:
+        groups = _groups(result, memo["groups"])
+        yield _section("Groups of parameters that the model adds up", groups)
+    if summary.directions(result) is not None:
+        yield _figure(
+            plots.plot_directions(result),
+            "The model is a function of these combinations of the parameters, each from 0 to 1.",
+        )
     if summary.timeline(result):
         yield _figure(plots.plot_timeline(result))
     failed = summary.failures(result)

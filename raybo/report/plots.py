@@ -19,6 +19,7 @@ except ImportError:  # pragma: no cover  (the extra is installed for the tests)
 
 BLUE, ORANGE, GREY, RED = "#3366cc", "#dd7711", "#b9c0ca", "#cc3344"
 _SHOWN = 8  # parameters in one figure
+_COLUMNS = 50  # directions in one figure
 _LINES = 600  # trials in one figure of lines or bars: more cannot be told apart
 
 
@@ -298,6 +299,26 @@ def plot_embeddings(result: Result) -> go.Figure:
         )
     figure.update_yaxes(tickformat=".0%", row=1, col=3)
     return _finish(figure, "Embeddings")
+
+
+def plot_directions(result: Result) -> go.Figure:
+    """Weights of the parameters in the directions that the model learnt."""
+    found = summary.directions(result)
+    names = [_label(c.name) for c in result.space.columns]
+    W = np.zeros((len(names), 0)) if found is None else found[:, :_COLUMNS]
+    largest = float(np.abs(W).max(initial=1e-12))
+    figure = go.Figure(
+        go.Heatmap(
+            z=W,
+            x=[f"direction {i}" for i in range(W.shape[1])],
+            y=names,
+            colorscale="RdBu",
+            zmin=-largest,
+            zmax=largest,
+        )
+    )
+    figure.update_yaxes(autorange="reversed")
+    return _finish(figure, "Directions that the model learnt")
 
 
 def _label(text: str) -> str:

@@ -182,6 +182,17 @@ def lanes(result: Result) -> list[dict[str, Any]]:
     return rows
 
 
-def last_memo(result: Result, key: str) -> Any:
-    """What the method last noted under `key`; None if it never did."""
-    return next((t.memo[key] for t in reversed(result.trials) if key in t.memo), None)
+def structure(result: Result) -> Mapping[str, Any]:
+    """What an additive method last noted of its model; empty of other methods."""
+    return next((t.memo for t in reversed(result.trials) if "groups" in t.memo), {})
+
+
+def directions(result: Result) -> Array | None:
+    """Directions (parameters, directions) that the model learnt last; None without any."""
+    memo = structure(result)
+    if "ridge" in memo:
+        return np.array(memo["ridge"]["W"])
+    if "W" not in memo:
+        return None
+    W, alpha = np.array(memo["W"]), memo["alpha"]
+    return np.asarray((1.0 - alpha) * W + alpha * np.eye(len(W)))

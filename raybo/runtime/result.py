@@ -89,6 +89,10 @@ class Result:
         """Figure of the evaluations per branch of a conditional space."""
         return _plots().plot_tree(self)
 
+    def plot_directions(self) -> Any:
+        """Figure of the directions that `rpp` learnt."""
+        return _plots().plot_directions(self)
+
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write an HTML report."""
         importlib.import_module("raybo.report.html").write_report(self, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -63,6 +64,13 @@ class GP:
     def fitted(self) -> Tensor:
         """Posterior mean at the rows of the data, without another solve."""
         return self.y - self.theta[NOISE] * self.alpha
+
+    def surprise(self, X: Tensor, y: Tensor) -> float:
+        """Negative log density of values y of other rows X, each by itself, summed."""
+        found = self.posterior(X)
+        variance = found.variance + self.theta[NOISE]
+        scaled = (y - found.mean).square() / variance
+        return float(0.5 * ((2.0 * math.pi * variance).log() + scaled).sum())
 
     def condition(self, X: Tensor, y: Tensor) -> GP:
         """The process with more rows and the same hyperparameters."""

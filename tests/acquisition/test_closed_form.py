@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from raybo.acquisition import functions
-from raybo.acquisition.closed_form import ClosedForm, log_h
+from raybo.acquisition.closed_form import Along, ClosedForm, log_h
 from raybo.acquisition.maximizers.base import with_gradient
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.stationary import SE, Matern52, Stationary
@@ -31,6 +31,17 @@ def test_values_and_gradients_equal_those_of_autograd(kernel: Stationary, name: 
     gp = process(kernel)
     f = ClosedForm(gp, name, 2.0 if name == "ucb" else float(gp.fitted().min()))
     X = np.random.default_rng(1).random((7, 3))
+    value, gradient = f.with_gradient(X)
+    by_autograd = with_gradient(lambda Z: f(Z), X)
+    np.testing.assert_allclose(value, by_autograd[0], rtol=1e-9)
+    np.testing.assert_allclose(gradient, by_autograd[1], rtol=1e-7, atol=1e-10)
+
+
+def test_gradients_along_directions_equal_those_of_autograd() -> None:
+    gp = process(Matern52(3, ard=False, scaled=True))
+    W = np.random.default_rng(2).standard_normal((6, 3))
+    f = Along(ClosedForm(gp, "log_ei", float(gp.fitted().min())), W)
+    X = np.random.default_rng(1).random((7, 6))
     value, gradient = f.with_gradient(X)
     by_autograd = with_gradient(lambda Z: f(Z), X)
     np.testing.assert_allclose(value, by_autograd[0], rtol=1e-9)

@@ -19,6 +19,7 @@ from raybo.study.trial import State, Trial
 
 Make = Callable[..., Result]
 PLOTS = [
+    plots.plot_directions,
     plots.plot_history,
     plots.plot_importances,
     plots.plot_parallel,
@@ -70,6 +71,32 @@ def test_a_report_of_a_huge_box_tells_of_its_embeddings(make_result: Make) -> No
     text = body(render(replace(make_result(1), space=space, trials=trials, method=method)))
     assert "Embeddings" in text
     assert "Which parameters matter" not in text
+
+
+@pytest.mark.parametrize(
+    ("model", "headings"),
+    [
+        ({}, {"Groups of parameters"}),
+        (
+            {"W": [[1.0, 0.5], [0.0, 1.0]], "alpha": 0.5},
+            {"Groups of parameters", "Directions that"},
+        ),
+        ({"ridge": {"W": [[2.0], [-1.0]], "theta": {}}}, {"Directions that"}),
+    ],
+    ids=["addgp", "rpp", "few directions"],
+)
+def test_a_report_tells_of_groups_and_directions(
+    model: dict[str, object], headings: set[str], make_result: Make
+) -> None:
+    space = Box(2)
+    memo = {"groups": [[0], [1]], **model}
+    trials = [Trial(0, space.draw(np.random.default_rng(0)), 1.0, State.DONE, memo=memo)]
+    result = replace(make_result(1), space=space, trials=trials)
+    text = body(render(result))
+    assert {h for h in ("Groups of parameters", "Directions that") if h in text} == headings
+    drawn = plots.plot_directions(result).data[0].z
+    if "W" in model:
+        np.testing.assert_allclose(drawn, [[1.0, 0.25], [0.0, 1.0]])
 
 
 def test_a_report_without_any_value_says_why(make_result: Make) -> None:

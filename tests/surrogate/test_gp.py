@@ -142,6 +142,15 @@ def test_fitted_is_the_posterior_mean_at_the_data(rows: tuple) -> None:
     np.testing.assert_allclose(gp.fitted(), gp.posterior(X).mean, atol=1e-10)
 
 
+def test_surprise_is_the_negative_log_density(rows: tuple) -> None:
+    X, y, other = rows
+    gp = GP.of(Matern52(D, scaled=True), theta([0.3, 0.5, 2.0], 1.7), X, y)
+    values = tensor(np.random.default_rng(1).standard_normal(len(other)))
+    found = gp.posterior(other)
+    density = torch.distributions.Normal(found.mean, (found.variance + NOISE).sqrt())
+    assert gp.surprise(other, values) == pytest.approx(-float(density.log_prob(values).sum()))
+
+
 def test_parts_of_a_sum_add_up(rows: tuple) -> None:
     X, y, Z = rows
     kernel = Sum((OnColumns(SE(1, scaled=True), (0,)), OnColumns(SE(2, scaled=True), (1, 2))))
