@@ -13,11 +13,10 @@ Departures. Proposals stay in the user's box: the ball around it is only the sca
 Losses are standardised and pending points are told their posterior mean. The datum at the centre
 has no direction of its own, so the marginal likelihood leaves it out. By default, further: losses
 are bent by the power that makes them likeliest; ten chains, moved in turns as the data grow, stand
-for ten states of one; the improvement is over the posterior mean of the data, and its average over
-the samples is geometric: else those of much variance decide; the acquisition is climbed by
-multi-start L-BFGS. preset="paper" has ten states of one chain at every ask, after a burn-in of 99,
-the mean improvement over the best loss, and Adam from the best 20 of 2^14 Sobol points (the paper
-says 20,000), the data and jittered copies of the best.
+for ten states of one; the improvement is over the posterior mean of the data; the acquisition is
+climbed by multi-start L-BFGS. preset="paper" has ten states of one chain at every ask, after a
+burn-in of 99, the improvement over the best loss, and Adam from the best 20 of 2^14 Sobol points
+(the paper says 20,000), the data and jittered copies of the best.
 """
 
 from __future__ import annotations
@@ -102,12 +101,12 @@ class Bock:
             gp = CylinderGP.of(rows, rows.theta(logs), boundary=self.boundary)
             gp = gp.told_mean(torch.as_tensor(data.pending))
             best = rows.least.expand(len(logs)) if paper else gp.fitted_min()
-            f = untried(mean_ei(gp, best, geometric=not paper), self.space, data)
+            f = untried(mean_ei(gp, best), self.space, data)
             region = self._region(data, rng)
             if paper:
                 return Proposal(x=Adam()(f, region, rng), memo=memo)
-            some = mean_ei(gp.first(SCREENERS), best[:SCREENERS], geometric=True)
-            x = Lbfgsb()(f, screened(untried(some, self.space, data), region), rng)
+            some = untried(mean_ei(gp.first(SCREENERS), best[:SCREENERS]), self.space, data)
+            x = Lbfgsb()(f, screened(some, region), rng)
         return Proposal(x=x, memo=memo)
 
     def _design(self, data: Data, rng: np.random.Generator) -> Array:
@@ -155,14 +154,14 @@ class Bock:
         return replace(region, starts=self.space.snap(starts))
 
 
-def mean_ei(gp: CylinderGP, best: Tensor, *, geometric: bool) -> Acquisition:
+def mean_ei(gp: CylinderGP, best: Tensor) -> Acquisition:
     """Logarithm of the expected improvement below `best` (s,), averaged over the samples."""
     n_samples, n = gp.alpha.shape
     size = max(1, CHUNK // (n_samples * n))
 
     def f(X: Tensor) -> Tensor:
-        logs = torch.cat([log_ei(gp.posterior(Z), best[:, None]) for Z in torch.split(X, size)], 1)
-        return logs.mean(0) if geometric else logs.logsumexp(0) - math.log(n_samples)
+        found = [log_ei(gp.posterior(Z), best[:, None]).logsumexp(0) for Z in torch.split(X, size)]
+        return torch.cat(found) - math.log(n_samples)
 
     return f
 

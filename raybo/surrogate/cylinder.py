@@ -22,7 +22,7 @@ from raybo.surrogate.linalg import cholesky
 
 Array = NDArray[np.float64]
 
-NOISE_HYPER = Hyper(NOISE, (), 1e-8, 1.0, 1e-2, Horseshoe(0.1))  # the authors' prior
+NOISE_HYPER = Hyper(NOISE, (), 1e-6, 1.0, 1e-2, Horseshoe(0.1))  # the authors' code
 
 
 @dataclass(frozen=True)
