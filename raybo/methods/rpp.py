@@ -66,7 +66,7 @@ from raybo.surrogate.ridge import Ridge, fit_ridge
 
 FEWEST = 2  # rows per dimension from which on a model of few directions is tried
 LATEST = 0.1  # share of the rows that it has to foretell
-CLEARLY = 1.0  # nats a row; at most 0.8 where the function is additive, mostly above 2 where not
+CLEARLY = 2.0  # nats a row, to begin with; up to 1.5 where the function is additive, 3 where not
 SPREAD = 1.0  # deviation of the entries of W - I from 0, times sqrt(D)
 GROWTH = 1.5  # of each side of the box searched, on average
 GRID = 10  # values of alpha tried
@@ -152,7 +152,8 @@ class Rpp:
         """Groups, hyperparameters, projection and its restriction (Algorithm 3, step 1)."""
         additive, paper = self._additive, self.preset == "paper"
         base = last if last is not None and paper else additive.learn(X, y, last, rng)
-        ridge = self._ridge(X, y, additive.kernel(base.groups), base.theta)
+        begun = last is not None and last.ridge is not None
+        ridge = self._ridge(X, y, additive.kernel(base.groups), base.theta, begun)
         if ridge is not None:
             return replace(base, n=len(y), ridge=ridge)
         W = np.eye(X.shape[1]) if last is None or last.W is None else last.W
@@ -171,8 +172,10 @@ class Rpp:
             base = additive.learn(X @ torch.as_tensor(blend(W, alpha)), y, base, rng)
         return replace(base, n=len(y), W=W, alpha=alpha)
 
-    def _ridge(self, X: Tensor, y: Tensor, kernel: Additive, theta: Theta) -> Ridge | None:
-        """Few directions, if they foretell the latest rows clearly better than the columns do."""
+    def _ridge(
+        self, X: Tensor, y: Tensor, kernel: Additive, theta: Theta, begun: bool
+    ) -> Ridge | None:
+        """Few directions, if they foretell the latest rows better than columns, at first by far."""
         n, dim = X.shape
         if not self._may_be_ridge or n < FEWEST * dim:
             return None
@@ -181,7 +184,7 @@ class Rpp:
         by_ridge = ridge.gp(X[:told], y[:told]).surprise(ridge.project(X[told:]), y[told:])
         columns = centred(GP.of(kernel, theta, X[:told], y[:told]))
         gain = columns.surprise(X[told:], y[told:]) - by_ridge
-        return fit_ridge(X, y) if gain > CLEARLY * (n - told) else None
+        return fit_ridge(X, y) if gain > (0.0 if begun else CLEARLY * (n - told)) else None
 
     def _likeliest(
         self, least: float, kernel: Additive, X: Tensor, y: Tensor, W: Array, theta: Theta
