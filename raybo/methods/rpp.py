@@ -175,7 +175,7 @@ class Rpp:
     def _ridge(
         self, X: Tensor, y: Tensor, kernel: Additive, theta: Theta, begun: bool
     ) -> Ridge | None:
-        """Few directions, if they foretell the latest rows better than columns, at first by far."""
+        """Few directions, if they foretell the latest rows better than the columns do."""
         n, dim = X.shape
         if not self._may_be_ridge or n < FEWEST * dim:
             return None
