@@ -172,6 +172,17 @@ def test_few_directions_take_over_where_they_foretell_the_latest_rows() -> None:
     assert ridge(again.x) < -0.9  # the minimum is -1; 4 of the 60 rows are as low
 
 
+def test_few_directions_begin_where_far_better_and_stay_while_better(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    method, data = Rpp(Box(DIM, 0, 1)), told(60)
+    first = learn(method, data)
+    assert first.ridge is not None
+    monkeypatch.setattr("raybo.methods.rpp.CLEARLY", 100.0)
+    assert learn(method, data).ridge is None
+    assert learn(method, data, first).ridge is not None
+
+
 @pytest.mark.parametrize("options", [{"delta": 5.0}, {"groups": [[0, 1]]}, {"preset": "paper"}])
 def test_few_directions_are_not_tried_where_the_model_is_given(options: dict[str, Any]) -> None:
     assert learn(Rpp(Box(DIM, 0, 1), **options), told(60)).ridge is None
