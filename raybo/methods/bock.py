@@ -10,13 +10,15 @@ mu, sigma^2      CylinderGP        posteriors given D, one for each sample; eqs.
 -                logs              samples (s, h) of the log-hyperparameters
 
 Departures. Proposals stay in the user's box: the ball around it is only the scale of the radii.
-Losses are standardised and pending points are told their posterior mean. The datum at the centre
-has no direction of its own, so the marginal likelihood leaves it out. By default, further: losses
-are bent by the power that makes them likeliest; ten chains, moved in turns as the data grow, stand
-for ten states of one; the improvement is over the posterior mean of the data; the acquisition is
-climbed by multi-start L-BFGS. preset="paper" has ten states of one chain at every ask, after a
-burn-in of 99, the improvement over the best loss, and Adam from the best 20 of 2^14 Sobol points
-(the paper says 20,000), the data and jittered copies of the best.
+Losses are standardised and pending points are told their posterior mean. By default, further:
+directions fade towards the centre, as far as the data say (kernels/cylindrical.py), so that the
+centre is a point like any other; losses are bent by the power that makes them likeliest; ten
+chains, moved in turns as the data grow, stand for ten states of one; the improvement is over the
+posterior mean of the data; the acquisition is climbed by multi-start L-BFGS. preset="paper" has
+the paper's kernel, whose datum at the centre has no direction of its own and no part in the
+marginal likelihood, ten states of one chain at every ask, after a burn-in of 99, the improvement
+over the best loss, and Adam from the best 20 of 2^14 Sobol points (the paper says 20,000), the
+data and jittered copies of the best.
 """
 
 from __future__ import annotations
@@ -119,8 +121,9 @@ class Bock:
         self, data: Data, rng: np.random.Generator
     ) -> tuple[CylinderData, Array, dict[str, Any]]:
         """Data on the cylinder, samples (s, h) of the hyperparameters, and what is new in them."""
-        kernel = Cylindrical(self.space.dim, self.degree, self.warp)
-        n, last, paper = len(data.loss), remembered(data), self.preset == "paper"
+        n, paper = len(data.loss), self.preset == "paper"
+        kernel = Cylindrical(self.space.dim, self.degree, self.warp, fades=not paper)
+        last = remembered(data, 1 + sum(math.prod(h.shape) for h in kernel.hypers))
         samples, power, fitted = last.samples, last.power, last.fitted
         due = n - fitted >= max(1, fitted // 10)
         if last.rows == n or (self.inference == "map" and not due):
@@ -182,9 +185,13 @@ class Last(NamedTuple):
     power: float  # by which losses are bent since
 
 
-def remembered(data: Data) -> Last:
-    """The latest samples in the memos."""
-    memos = (m for m in (*data.memos, *data.pending_memos) if "chains" in m)
+def remembered(data: Data, size: int) -> Last:
+    """The latest samples in the memos, where they are of `size` hyperparameters."""
+    memos = (
+        m
+        for m in (*data.memos, *data.pending_memos)  # a study of an earlier version has fewer
+        if "chains" in m and all(len(logs) == size for logs in m["chains"].values())
+    )
     latest: dict[int, tuple[int, list[float]]] = {}
     rows, fitted, power = 0, 0, 1.0
     for memo in sorted(memos, key=lambda m: int(m["step"])):
@@ -204,7 +211,7 @@ def on_cylinder(kernel: Cylindrical, data: Data, power: float) -> tuple[Cylinder
     """The data, their losses bent, and the logarithm of the volume that this takes."""
     y, slopes = bend(standardize(data.loss), power)
     rows = CylinderData.of(kernel, torch.as_tensor(data.X), torch.as_tensor(y))
-    return rows, float(slopes[off_centre(data.X)].sum())
+    return rows, float(slopes[off_centre(data.X) | kernel.fades].sum())
 
 
 def likeliest(kernel: Cylindrical, data: Data, powers: Sequence[float]) -> tuple[float, Array]:

@@ -2,7 +2,8 @@
 
 A point at the centre of the cube has no direction. A datum there takes the direction of the point
 that is predicted (Oh, Gavves, Welling 2018, section 3.3): it cannot be a row of one Cholesky
-factor, and enters by block inversion, query by query.
+factor, and enters by block inversion, query by query. Where directions fade towards the centre, it
+is a row like any other.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from raybo.surrogate.gp import NOISE, Posterior
 from raybo.surrogate.kernels.base import Hyper, Theta
-from raybo.surrogate.kernels.cylindrical import Cylindrical, Horseshoe, cylinder, powers
+from raybo.surrogate.kernels.cylindrical import Cylindrical, Horseshoe, cylinder
 from raybo.surrogate.linalg import cholesky
 
 Array = NDArray[np.float64]
@@ -27,7 +28,7 @@ NOISE_HYPER = Hyper(NOISE, (), 1e-6, 1.0, 1e-2, Horseshoe(0.1))  # the authors' 
 
 @dataclass(frozen=True)
 class CylinderData:
-    """Rows of the cube and their values on the cylinder, those at the centre set apart."""
+    """Rows of the cube and their values; those at the centre are set apart unless they fade."""
 
     kernel: Cylindrical
     X: Tensor  # (n, d) off the centre
@@ -37,7 +38,7 @@ class CylinderData:
     @classmethod
     def of(cls, kernel: Cylindrical, X: Tensor, y: Tensor) -> CylinderData:
         """Data of rows (n, d) with values (n,) or (s, n)."""
-        off = cylinder(X)[0] > 0.0
+        off = (cylinder(X)[0] > 0.0) | kernel.fades
         at_centre = None if bool(off.all()) else y[..., ~off].mean(-1)
         return cls(kernel, X[off], y[..., off], at_centre)
 
@@ -83,15 +84,14 @@ class HyperDensity:
     def __init__(self, data: CylinderData) -> None:
         self._data = data
         self._r, a = cylinder(data.X)
-        self._powers = powers(a @ a.T, data.kernel.degree)
+        self._cosines = a @ a.T
         self._sides = torch.stack([data.y, torch.ones_like(data.y)], dim=1)
 
     def __call__(self, logs: Array) -> Array:
         """Densities (k,)."""
         data, n = self._data, len(self._r)
         theta = data.theta(logs)
-        K = data.kernel.radial(self._r, self._r, theta)
-        K = K * data.kernel.angular_of_powers(self._powers, theta)
+        K = data.kernel.covariance(self._r, self._r, self._cosines, theta)
         K.diagonal(dim1=1, dim2=2).add_(theta[NOISE][:, None])
         chol, info = torch.linalg.cholesky_ex(K)
         half = torch.linalg.solve_triangular(chol, self._sides.expand(len(K), n, 2), upper=False)
@@ -154,32 +154,32 @@ class CylinderGP:
         """
         kernel, theta, data = self.data.kernel, self.theta, self.data
         (r, a), (rows, directions) = cylinder(X), cylinder(data.X)
-        angular = kernel.angular(directions @ a.T, theta)
-        K = kernel.radial(rows, r, theta) * angular
+        cosines = directions @ a.T
+        K = kernel.covariance(rows, r, cosines, theta)
         half = self.inverse @ K
         mean = self.mean[:, None] + (K * self.alpha[..., None]).sum(1)  # eq. 2
         variance = theta["variance"][:, None] - half.square().sum(1)  # eq. 3
         seen: tuple[Tensor, Tensor, Tensor] | None = None
         if data.at_centre is not None:
-            b, g, c, half_b = self._extra(0.0, rows, r, angular, half)
+            b, g, c, half_b = self._extra(0.0, rows, r, cosines, half)
             surprise = data.at_centre.expand(len(mean))[:, None] - self.mean[:, None]
             surprise = surprise - (b * self.alpha[..., None]).sum(1)
             mean = mean + g / c * surprise  # eq. 10
             variance = variance - g.square() / c
             seen = g, c, half_b
         if self.boundary:
-            variance = variance - self._boundary(rows, r, angular, half, seen)
+            variance = variance - self._boundary(rows, r, cosines, half, seen)
         return Posterior(mean, variance.clamp_min(1e-18))
 
     def _extra(
-        self, radius: float, rows: Tensor, r: Tensor, angular: Tensor, half: Tensor
+        self, radius: float, rows: Tensor, r: Tensor, cosines: Tensor, half: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """A datum at a radius in the direction of each query: b, g, c of eq. 10, and half of b."""
         kernel, theta = self.data.kernel, self.theta
-        at = r.new_full((1,), radius)
-        b = kernel.radial(rows, at, theta) * angular
+        at, same = r.new_full((1,), radius), r.new_ones(1, 1)
+        b = kernel.covariance(rows, at, cosines, theta)
         half_b = self.inverse @ b
-        g = kernel.radial(at, r, theta)[:, 0] - (half_b * half).sum(1)
+        g = kernel.covariance(at, r, same, theta)[:, 0] - (half_b * half).sum(1)
         c = (theta["variance"] + theta[NOISE])[:, None] - half_b.square().sum(1)
         return b, g, c, half_b
 
@@ -187,12 +187,12 @@ class CylinderGP:
         self,
         rows: Tensor,
         r: Tensor,
-        angular: Tensor,
+        cosines: Tensor,
         half: Tensor,
         seen: tuple[Tensor, Tensor, Tensor] | None,
     ) -> Tensor:
         """What the datum at R takes off the variance, after the one at the centre (footnote 4)."""
-        _, g, c, half_b = self._extra(1.0, rows, r, angular, half)
+        _, g, c, half_b = self._extra(1.0, rows, r, cosines, half)
         if seen is not None:
             g_0, c_0, half_0 = seen
             ends = r.new_tensor([0.0]), r.new_tensor([1.0])

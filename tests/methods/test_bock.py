@@ -134,12 +134,21 @@ def test_memo_holds_only_the_chains_that_moved_and_nothing_without_new_data() ->
     memos = [*memos, json.loads(json.dumps(later.memo))]
     last = bock.propose(data_of(X[:52], loss[:52], [*memos]), np.random.default_rng(3))
     assert sorted(last.memo["chains"]) == ["3", "4", "5"]  # those that rested longest
-    samples, steps, n, fitted, power = remembered(data_of(X[:52], loss[:52], memos))
+    samples, steps, n, fitted, power = remembered(data_of(X[:52], loss[:52], memos), 10)
     assert (n, fitted) == (51, 50)
     assert power in POWERS
     np.testing.assert_array_equal(samples[0], later.memo["chains"]["0"])
     np.testing.assert_array_equal(samples[9], first.memo["chains"]["9"])
     assert steps.tolist() == [51] * 3 + [50] * 7
+
+
+def test_samples_of_another_number_of_hyperparameters_are_not_taken_up() -> None:
+    # A study begun with a version whose kernel had one less goes on with a fit of its own.
+    X, loss = some(20)
+    bock = Bock(Box(4), inference="map")
+    old = {"chains": {"0": [0.0] * 9}, "step": 19, "rows": 20, "fitted": 20, "power": 1.0}
+    memo = bock.propose(data_of(X, loss, [*[{}] * 19, old]), np.random.default_rng(0)).memo
+    assert [len(logs) for logs in memo["chains"].values()] == [10]
 
 
 def test_map_refits_when_the_data_have_grown_by_a_tenth() -> None:

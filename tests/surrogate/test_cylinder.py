@@ -38,7 +38,7 @@ def gram(X: np.ndarray, directions: np.ndarray, theta: dict) -> np.ndarray:
     """Kernel matrix of rows whose directions are given: a row at the centre has been lent one."""
     r = torch.tensor(np.linalg.norm(2 * X - 1, axis=1) / math.sqrt(D))
     a = torch.tensor(directions)
-    return (KERNEL.radial(r, r, theta) * KERNEL.angular(a @ a.T, theta)).numpy()
+    return KERNEL.covariance(r, r, a @ a.T, theta).numpy()
 
 
 def naive_posterior(
@@ -77,6 +77,33 @@ def test_posterior_equals_a_full_inversion_for_every_query(centre: bool, boundar
         for i, x in enumerate(Q):
             want = naive_posterior(X.numpy(), y.numpy(), x, single, float(gp.mean[s]), boundary)
             np.testing.assert_allclose((mean[s, i], variance[s, i]), want, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("boundary", [True, False])
+def test_a_datum_at_the_centre_is_a_row_like_any_other_where_directions_fade(
+    boundary: bool,
+) -> None:
+    X, y = rows()
+    kernel = Cylindrical(D, fades=True)
+    data = CylinderData.of(kernel, X, y)
+    assert data.at_centre is None
+    low, high = data.bounds.T
+    theta = data.theta((low + 0.6 * (high - low))[None])
+    gp = CylinderGP.of(data, theta, boundary=boundary)
+    Q = torch.tensor(np.random.default_rng(5).random((6, D)))
+    got = gp.posterior(Q)
+    single = {k: v[0] for k, v in theta.items()}
+    for i, q in enumerate(Q):
+        own = 2 * q[None] - 1
+        edge = (own / own.norm() * math.sqrt(D) + 1) / 2
+        seen = torch.cat([X, edge]) if boundary else X
+        A = kernel(seen, seen, single) + single["noise"] * torch.eye(len(seen))
+        k = kernel(seen, q[None], single)[:, 0]
+        variance = single["variance"] - k @ torch.linalg.solve(A, k)
+        n = len(X)
+        mean = gp.mean[0] + k[:n] @ torch.linalg.solve(A[:n, :n], y - gp.mean[0])
+        np.testing.assert_allclose(got.mean[0, i], mean, rtol=1e-6)
+        np.testing.assert_allclose(got.variance[0, i], variance, rtol=1e-6)
 
 
 def test_mean_is_the_generalised_least_squares_estimate() -> None:

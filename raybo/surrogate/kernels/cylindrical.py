@@ -1,6 +1,10 @@
 """Cylindrical kernel (Oh, Gavves, Welling 2018): a kernel on radii times a kernel on directions.
 
 The unit cube is read as [-1, 1]^d inside the ball of radius R = sqrt(d) around its centre.
+
+Directions mean nothing at the centre, and next to it a function that is smooth in x hardly depends
+on them, while the paper's kernel has it jump there. Where they fade, a direction at radius r has
+the length r / sqrt(r^2 + fade^2): it is x / sqrt(|x|^2 + fade^2), smooth in x everywhere.
 """
 
 from __future__ import annotations
@@ -65,24 +69,29 @@ class Cylindrical:
     """variance * K_r(|x|, |z|) * K_a(x/|x|, z/|z|), eq. 6.
 
     K_r is Matern-5/2 on warped radii (eq. 8), K_a = sum_p c_p (a'b)^p with c the weights divided
-    by their sum (eq. 7), so that K_a(a, a) = 1. In a batch of hyperparameters the batch dimensions
-    come first: scalars (s,), weights (s, degree + 1), covariances (s, n, m).
+    by their sum (eq. 7), so that K_a(a, a) = 1. Where directions fade, K_a is that of directions
+    of their length, divided by the deviations, so that K_a(a, a) = 1 again. In a batch of
+    hyperparameters the batch dimensions come first: scalars (s,), weights (s, degree + 1),
+    covariances (s, n, m).
     """
 
     dim: int
     degree: int = 3  # P
     warp: bool = True
+    fades: bool = False  # whether directions fade towards the centre; not in the paper
 
     @property
     def hypers(self) -> tuple[Hyper, ...]:
         """Variance, length-scale of the warped radius, angular weights, and the warping."""
-        hypers = (
+        hypers: tuple[Hyper, ...] = (
             Hyper("variance", (), *VARIANCE_BOUNDS, 1.0, LogNormal(1.0, 1.0)),
             # Of R; the flat density over (0, 2R) is that of the authors' code.
             Hyper("lengthscale", (), 0.02, 2.0, 1.0),
             # With shape 1, uniform on the simplex, a fit would leave one weight alone.
             Hyper("weights", (self.degree + 1,), 1e-3, 20.0, 1.0, Gamma(2.0)),
         )
+        if self.fades:
+            hypers = (*hypers, Hyper("fade", (), 1e-3, 1.0, 0.03, Horseshoe(0.1)))
         if not self.warp:
             return hypers
         slab = SpikeAndSlab(math.log(2.0))
@@ -96,11 +105,15 @@ class Cylindrical:
     def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
         """Covariances (n, m); a row at the centre takes the direction of the diagonal."""
         (r, a), (s, b) = cylinder(X), cylinder(Z)
-        return self.radial(r, s, theta) * self.angular(a @ b.T, theta)
+        return self.covariance(r, s, a @ b.T, theta)
 
     def diag(self, X: Tensor, theta: Theta) -> Tensor:
         """Variances (n,)."""
         return X.new_ones(len(X)) * theta["variance"][..., None]
+
+    def covariance(self, r: Tensor, s: Tensor, cosines: Tensor, theta: Theta) -> Tensor:
+        """Covariances (..., n, m) at radii r (n,), s (m,), and products (n, m) of directions."""
+        return self.radial(r, s, theta) * self.angular(r, s, cosines, theta)
 
     def radial(self, r: Tensor, s: Tensor, theta: Theta) -> Tensor:
         """K_r times the variance (..., n, m) at radii r (n,) and s (m,), both divided by R."""
@@ -109,16 +122,20 @@ class Cylindrical:
         gap = (r[..., :, None] - s[..., None, :]) / lengthscale
         return matern52(gap.square()) * theta["variance"][..., None, None]  # eq. 8
 
-    def angular(self, cosines: Tensor, theta: Theta) -> Tensor:
-        """K_a (..., n, m) at the inner products (n, m) of the directions."""
-        return self.angular_of_powers(powers(cosines, self.degree), theta)
-
-    def angular_of_powers(self, stack: Tensor, theta: Theta) -> Tensor:
-        """K_a (..., n, m) from the `powers` of the inner products."""
+    def angular(self, r: Tensor, s: Tensor, cosines: Tensor, theta: Theta) -> Tensor:
+        """K_a (..., n, m) at radii r (n,), s (m,), and products (n, m) of directions."""
         weights = theta["weights"]
         weights = weights / weights.sum(-1, keepdim=True)
-        flat = weights @ stack.reshape(len(stack), -1)  # eq. 7
-        return flat.reshape(*weights.shape[:-1], *stack.shape[1:])
+        if not self.fades:
+            return polynomial(cosines, weights)  # eq. 7
+        (u, f), (v, g) = (self._faded(radii, weights, theta) for radii in (r, s))
+        return polynomial(u * v.mT * cosines, weights) * f * g.mT
+
+    def _faded(self, r: Tensor, weights: Tensor, theta: Theta) -> tuple[Tensor, Tensor]:
+        """Lengths (..., n, 1) of directions at radii r (n,), and what makes their variances 1."""
+        r = r[:, None]
+        u = r * (r.square() + theta["fade"][..., None, None].square()).rsqrt()
+        return u, polynomial(u.square(), weights).rsqrt()
 
     def warped(self, r: Tensor, theta: Theta) -> Tensor:
         """Cumulative distribution function of Kumaraswamy at r, or r itself."""
@@ -140,9 +157,9 @@ def cylinder(X: Tensor) -> tuple[Tensor, Tensor]:
     return torch.where(off, r / math.sqrt(dim), 0.0), a
 
 
-def powers(cosines: Tensor, degree: int) -> Tensor:
-    """Powers 0 .. degree of the inner products (n, m), stacked: (degree + 1, n, m)."""
-    stack = [torch.ones_like(cosines)]
-    for _ in range(degree):
-        stack.append(stack[-1] * cosines)
-    return torch.stack(stack)
+def polynomial(x: Tensor, weights: Tensor) -> Tensor:
+    """sum_p c_p x^p (..., n, m) at x (..., n, m) with weights c (..., degree + 1)."""
+    *lower, total = (c[..., None, None] for c in weights.unbind(-1))
+    for c in reversed(lower):
+        total = total * x + c
+    return total
