@@ -11,14 +11,12 @@ mu, sigma^2      CylinderGP        posteriors given D, one for each sample; eqs.
 
 Departures. Proposals stay in the user's box: the ball around it is only the scale of the radii.
 Losses are standardised and pending points are told their posterior mean. By default, further:
-directions fade towards the centre, as far as the data say (kernels/cylindrical.py), so that the
-centre is a point like any other; losses are bent by the power that makes them likeliest; ten
-chains, moved in turns as the data grow, stand for ten states of one; the improvement is over the
-posterior mean of the data; the acquisition is climbed by multi-start L-BFGS. preset="paper" has
-the paper's kernel, whose datum at the centre has no direction of its own and no part in the
-marginal likelihood, ten states of one chain at every ask, after a burn-in of 99, the improvement
-over the best loss, and Adam from the best 20 of 2^14 Sobol points (the paper says 20,000), the
-data and jittered copies of the best.
+directions fade towards the centre (kernels/cylindrical.py), which makes it a point like any other;
+losses are bent by the power that makes them likeliest; ten chains, moved in turns as the data
+grow, stand for ten states of one; the improvement is over the posterior mean of the data;
+multi-start L-BFGS. preset="paper" leaves the datum at the centre out of the likelihood, has ten
+states of one chain at every ask, after a burn-in of 99, the improvement over the best loss, and
+Adam from the best 20 of 2^14 Sobol points (paper: 20,000), the data and jittered best points.
 """
 
 from __future__ import annotations
@@ -144,8 +142,7 @@ class Bock:
 
     def _region(self, data: Data, rng: np.random.Generator) -> Region:
         """The box, and where to start in it."""
-        region = search_region(self.space, data, rng, "cpu")
-        dim = self.space.dim
+        region, dim = search_region(self.space, data, rng, "cpu"), self.space.dim
         if self.preset == "paper":
             best = data.X[np.argmin(data.loss)]
             near = best + 1e-3 * rng.standard_normal((10, dim))
@@ -187,11 +184,8 @@ class Last(NamedTuple):
 
 def remembered(data: Data, size: int) -> Last:
     """The latest samples in the memos, where they are of `size` hyperparameters."""
-    memos = (
-        m
-        for m in (*data.memos, *data.pending_memos)  # a study of an earlier version has fewer
-        if "chains" in m and all(len(logs) == size for logs in m["chains"].values())
-    )
+    memos = [m for m in (*data.memos, *data.pending_memos) if "chains" in m]
+    memos = [m for m in memos if all(len(logs) == size for logs in m["chains"].values())]
     latest: dict[int, tuple[int, list[float]]] = {}
     rows, fitted, power = 0, 0, 1.0
     for memo in sorted(memos, key=lambda m: int(m["step"])):
