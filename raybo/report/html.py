@@ -28,6 +28,24 @@ table { border-collapse: collapse; } td, th { text-align: left; padding: 3px 14p
         vertical-align: top; } th { color: #667; font-weight: 500; }
 """
 
+# A figure is drawn when it comes into view, and all are before printing: drawing them at once
+# keeps a browser busy for seconds.
+_DRAW = """
+const draw = (entries) => {
+  for (const { target } of entries.filter((entry) => entry.isIntersecting)) {
+    seen.unobserve(target);
+    const { data, layout } = JSON.parse(target.nextElementSibling.textContent);
+    Plotly.newPlot(target, data, layout, { displaylogo: false, responsive: true });
+    target.classList.remove("waiting");
+  }
+};
+const seen = new IntersectionObserver(draw, { rootMargin: "200px" });
+const waiting = () => [...document.querySelectorAll(".waiting")];
+waiting().forEach((figure) => seen.observe(figure));
+addEventListener("beforeprint", () =>
+  draw(waiting().map((target) => ({ target, isIntersecting: true }))));
+"""
+
 
 def write_report(
     result: Result, path: str | os.PathLike[str], optimum: float | None = None
@@ -63,8 +81,8 @@ def render(result: Result, optimum: float | None = None) -> str:
     title = escape(f"raybo: {result.name}")
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f"<style>{_STYLE}</style><script>{get_plotlyjs()}</script></head>\n"
-        f"<body><main>{_header(result)}\n{body}</main></body></html>\n"
+        f"<style>{_STYLE}</style></head>\n<body><main>{_header(result)}\n{body}</main>\n"
+        f"<script>{get_plotlyjs()}</script><script>{_DRAW}</script></body></html>\n"
     )
 
 
@@ -153,8 +171,12 @@ def _section(title: str, content: str) -> str:
 
 
 def _figure(figure: Any, note: str = "") -> str:
-    drawn = figure.to_html(full_html=False, include_plotlyjs=False, config={"displaylogo": False})
-    return f'<section>{drawn}<div class="note">{escape(note)}</div></section>'
+    # Imported here, as in render. What it writes may stand in a script: it escapes <, > and /.
+    from plotly.io.json import to_json_plotly  # noqa: PLC0415
+
+    room = f'<div class="waiting" style="height: {figure.layout.height or 450}px"></div>'
+    content = f'<script type="application/json">{to_json_plotly(figure)}</script>'
+    return f'<section>{room}{content}<div class="note">{escape(note)}</div></section>'
 
 
 def _table(head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:

@@ -21,6 +21,7 @@ BLUE, ORANGE, GREY, RED = "#3366cc", "#dd7711", "#b9c0ca", "#cc3344"
 _SHOWN = 8  # parameters in one figure
 _COLUMNS = 50  # directions in one figure
 _LINES = 600  # trials in one figure of lines or bars: more cannot be told apart
+_DRAWN = 1000  # marks that a browser draws sooner than it starts WebGL
 
 
 def plot_history(result: Result, optimum: float | None = None) -> go.Figure:
@@ -35,7 +36,7 @@ def plot_history(result: Result, optimum: float | None = None) -> go.Figure:
     texts = [f"trial {t.number}" for t in trials]
     values = summary.values(trials)
     figure.add_trace(
-        go.Scattergl(
+        _marks(len(trials))(
             x=order,
             y=values,
             mode="markers",
@@ -47,7 +48,7 @@ def plot_history(result: Result, optimum: float | None = None) -> go.Figure:
         1,
     )
     figure.add_trace(
-        go.Scattergl(
+        go.Scatter(
             x=order,
             y=best,
             mode="lines",
@@ -64,7 +65,7 @@ def plot_history(result: Result, optimum: float | None = None) -> go.Figure:
     if optimum is not None:
         regret = np.maximum(np.abs(best - optimum), 1e-16)
         figure.add_trace(
-            go.Scattergl(
+            go.Scatter(
                 x=order,
                 y=regret,
                 mode="lines",
@@ -159,6 +160,7 @@ def plot_slices(result: Result) -> go.Figure:
     )
     values = summary.values(trials)
     numbers = np.array([t.number for t in trials])
+    marks = _marks(len(trials) * len(names))
     for i, name in enumerate(names):
         row, col = i // across + 1, i % across + 1
         entries = columns[name]
@@ -170,7 +172,7 @@ def plot_slices(result: Result) -> go.Figure:
             for j in active
         ]
         figure.add_trace(
-            go.Scattergl(
+            marks(
                 x=shown,
                 y=values[active],
                 mode="markers",
@@ -324,6 +326,11 @@ def plot_directions(result: Result) -> go.Figure:
 def _label(text: str) -> str:
     """Text that plotly shows as it is: it reads a subset of HTML in labels."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")[:60]
+
+
+def _marks(n: int) -> Any:
+    """The kind of trace that draws n marks soonest."""
+    return go.Scatter if n <= _DRAWN else go.Scattergl
 
 
 def _finish(figure: go.Figure, title: str) -> go.Figure:

@@ -48,8 +48,8 @@ def test_history_shows_every_value_and_the_regret_when_the_optimum_is_known(
 
 
 def body(text: str) -> str:
-    """The report without plotly's own script."""
-    return text[text.index("<body>") :]
+    """The report without the scripts that draw it."""
+    return text[text.index("<body>") : text.index("</main>")]
 
 
 def test_a_report_escapes_everything_and_needs_no_network(make_result: Make) -> None:
@@ -115,16 +115,15 @@ def test_a_result_writes_and_plots_itself(make_result: Make, tmp_path: Path) -> 
         assert getattr(result, f"plot_{name}")().layout.title.text
 
 
-# A browser is no package of Python's: where there is none, there is nothing to look with.
-@pytest.mark.parametrize("n", [10, 1000, 10_000] if CHROMIUM else [])
-def test_a_browser_draws_every_figure(n: int, make_result: Make, tmp_path: Path) -> None:
-    path = write_report(make_result(n), tmp_path / "report.html")
+def seen_by_browser(path: Path, window: str) -> str:
+    """The page as a browser has drawn it."""
     flags = "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking"
     done = subprocess.run(
         [
             str(CHROMIUM),
             *flags.split(),
-            f"--user-data-dir={tmp_path / 'profile'}",
+            f"--window-size={window}",
+            f"--user-data-dir={path.with_suffix('.profile')}",
             "--virtual-time-budget=20000",
             "--dump-dom",
             path.as_uri(),
@@ -133,7 +132,23 @@ def test_a_browser_draws_every_figure(n: int, make_result: Make, tmp_path: Path)
         text=True,
         timeout=120,
     )
-    drawn = done.stdout
+    return done.stdout
+
+
+# A browser is no package of Python's: where there is none, there is nothing to look with.
+@pytest.mark.parametrize("n", [10, 1000, 10_000] if CHROMIUM else [])
+def test_a_browser_draws_every_figure(n: int, make_result: Make, tmp_path: Path) -> None:
+    drawn = seen_by_browser(write_report(make_result(n), tmp_path / "report.html"), "1200,8000")
     assert drawn.count('class="main-svg"') >= 6
+    assert 'class="waiting"' not in drawn
     for title in ("History", "Which parameters matter", "Parallel coordinates", "Branches"):
         assert title in drawn
+
+
+@pytest.mark.parametrize("n", [10] if CHROMIUM else [])
+def test_a_figure_waits_until_it_is_in_view(n: int, make_result: Make, tmp_path: Path) -> None:
+    path = write_report(make_result(n), tmp_path / "report.html")
+    short, tall = (seen_by_browser(path, window) for window in ("1200,600", "1200,2000"))
+    drawn, waiting = 'class="js-plotly-plot"', 'class="waiting"'
+    assert 0 < short.count(drawn) < tall.count(drawn)
+    assert short.count(drawn) + short.count(waiting) == tall.count(drawn) + tall.count(waiting)
