@@ -244,7 +244,8 @@ def _number(value: float | None) -> str:
 
 def write_figure(records: Sequence[Record], path: Path, title: str = "") -> None:
     """Write an HTML file: median and quartiles against evaluations, one panel per problem."""
-    draw_figure(records, title).write_html(path, include_plotlyjs=True)
+    config = {"displaylogo": False, "showSendToCloud": False}
+    draw_figure(records, title).write_html(path, include_plotlyjs=True, config=config)
 
 
 def draw_figure(records: Sequence[Record], title: str = "") -> Any:

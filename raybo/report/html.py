@@ -35,7 +35,8 @@ const draw = (entries) => {
   for (const { target } of entries.filter((entry) => entry.isIntersecting)) {
     seen.unobserve(target);
     const { data, layout } = JSON.parse(target.nextElementSibling.textContent);
-    Plotly.newPlot(target, data, layout, { displaylogo: false, responsive: true });
+    const config = { displaylogo: false, responsive: true, showSendToCloud: false };
+    Plotly.newPlot(target, data, layout, config);
     target.classList.remove("waiting");
   }
 };

@@ -141,6 +141,7 @@ def test_a_browser_draws_every_figure(n: int, make_result: Make, tmp_path: Path)
     drawn = seen_by_browser(write_report(make_result(n), tmp_path / "report.html"), "1200,8000")
     assert drawn.count('class="main-svg"') >= 6
     assert 'class="waiting"' not in drawn
+    assert 'data-title="Share' not in drawn  # nothing leaves the file
     for title in ("History", "Which parameters matter", "Parallel coordinates", "Branches"):
         assert title in drawn
 
