@@ -205,7 +205,7 @@ def on_cylinder(kernel: Cylindrical, data: Data, power: float) -> tuple[Cylinder
     """The data, their losses bent, and the logarithm of the volume that this takes."""
     y, slopes = bend(standardize(data.loss), power)
     rows = CylinderData.of(kernel, torch.as_tensor(data.X), torch.as_tensor(y))
-    return rows, float(slopes[off_centre(data.X) | kernel.fades].sum())
+    return rows, float(slopes.sum())
 
 
 def likeliest(kernel: Cylindrical, data: Data, powers: Sequence[float]) -> tuple[float, Array]:

@@ -216,13 +216,17 @@ def plot_timeline(result: Result) -> go.Figure:
                 x=[float(t.finished or 0) - float(t.started or 0) for _, t in own],
                 base=[float(t.started or 0) - origin for _, t in own],
                 text=[str(t.number) for _, t in own],
+                textposition="inside",
+                textangle=0,
                 orientation="h",
                 name=state.value,
                 marker={"color": color, "line": {"color": "white", "width": 1}},
             )
         )
     figure.update_layout(
-        barmode="overlay", height=max(240, 90 + 26 * (1 + max(s for s, _ in placed)))
+        barmode="overlay",
+        height=max(240, 90 + 26 * (1 + max(s for s, _ in placed))),
+        uniformtext={"minsize": 9, "mode": "hide"},  # numbers that do not fit their bars
     )
     figure.update_yaxes(autorange="reversed")
     figure.update_xaxes(title="seconds")
