@@ -153,3 +153,13 @@ def test_a_figure_waits_until_it_is_in_view(n: int, make_result: Make, tmp_path:
     drawn, waiting = 'class="js-plotly-plot"', 'class="waiting"'
     assert 0 < short.count(drawn) < tall.count(drawn)
     assert short.count(drawn) + short.count(waiting) == tall.count(drawn) + tall.count(waiting)
+
+
+@pytest.mark.parametrize("n", [10] if CHROMIUM else [])
+def test_printing_draws_every_figure(n: int, make_result: Make, tmp_path: Path) -> None:
+    path = write_report(make_result(n), tmp_path / "report.html")
+    prints = '<script>dispatchEvent(new Event("beforeprint"))</script></body>'
+    path.write_text(path.read_text().replace("</body></html>", f"{prints}</html>"))
+    drawn = seen_by_browser(path, "1200,600")
+    assert drawn.count('class="js-plotly-plot"') >= 6
+    assert 'class="waiting"' not in drawn
