@@ -244,8 +244,9 @@ def _number(value: float | None) -> str:
 
 def write_figure(records: Sequence[Record], path: Path, title: str = "") -> None:
     """Write an HTML file: median and quartiles against evaluations, one panel per problem."""
-    config = {"displaylogo": False, "showSendToCloud": False}
-    draw_figure(records, title).write_html(path, include_plotlyjs=True, config=config)
+    figure = draw_figure(records, title)
+    config = importlib.import_module("raybo.report.plots").CONFIG
+    figure.write_html(path, include_plotlyjs=True, config=config)
 
 
 def draw_figure(records: Sequence[Record], title: str = "") -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator
 from html import escape
@@ -30,21 +31,20 @@ table { border-collapse: collapse; } td, th { text-align: left; padding: 3px 14p
 
 # A figure is drawn when it comes into view, and all are before printing: drawing them at once
 # keeps a browser busy for seconds.
-_DRAW = """
-const draw = (entries) => {
-  for (const { target } of entries.filter((entry) => entry.isIntersecting)) {
-    seen.unobserve(target);
-    const { data, layout } = JSON.parse(target.nextElementSibling.textContent);
-    const config = { displaylogo: false, responsive: true, showSendToCloud: false };
-    Plotly.newPlot(target, data, layout, config);
-    target.classList.remove("waiting");
-  }
-};
-const seen = new IntersectionObserver(draw, { rootMargin: "200px" });
-const waiting = () => [...document.querySelectorAll(".waiting")];
+_DRAW = f"""
+const draw = async (figure) => {{  // async: one that cannot be drawn leaves the others alone
+  seen.unobserve(figure);
+  figure.classList.remove("waiting");
+  const {{ data, layout }} = JSON.parse(figure.nextElementSibling.textContent);
+  await Plotly.newPlot(figure, data, layout, {json.dumps(plots.CONFIG)});
+}};
+const seen = new IntersectionObserver(
+  (entries) => entries.filter((e) => e.isIntersecting).forEach((e) => draw(e.target)),
+  {{ rootMargin: "200px" }},
+);
+const waiting = () => document.querySelectorAll(".waiting");
 waiting().forEach((figure) => seen.observe(figure));
-addEventListener("beforeprint", () =>
-  draw(waiting().map((target) => ({ target, isIntersecting: true }))));
+addEventListener("beforeprint", () => waiting().forEach(draw));
 """
 
 
@@ -75,7 +75,7 @@ def write_report(
 
 def render(result: Result, optimum: float | None = None) -> str:
     """The report as text."""
-    # Imported here: get_plotlyjs reads 4 MB, which importing this module must not cost.
+    # Imported here: where plotly is missing, it is `plots` that says what to do.
     from plotly.offline import get_plotlyjs  # noqa: PLC0415
 
     body = "\n".join(_sections(result, optimum))
@@ -172,11 +172,9 @@ def _section(title: str, content: str) -> str:
 
 
 def _figure(figure: Any, note: str = "") -> str:
-    # Imported here, as in render. What it writes may stand in a script: it escapes <, > and /.
-    from plotly.io.json import to_json_plotly  # noqa: PLC0415
-
     room = f'<div class="waiting" style="height: {figure.layout.height or 450}px"></div>'
-    content = f'<script type="application/json">{to_json_plotly(figure)}</script>'
+    # It escapes <, > and /, so that it may stand in a script.
+    content = f'<script type="application/json">{figure.to_json()}</script>'
     return f'<section>{room}{content}<div class="note">{escape(note)}</div></section>'
 
 

@@ -21,6 +21,7 @@ BLUE, ORANGE, GREY, RED = "#3366cc", "#dd7711", "#b9c0ca", "#cc3344"
 _SHOWN = 8  # parameters in one figure
 _COLUMNS = 50  # directions in one figure
 _LINES = 600  # trials in one figure of lines or bars: more cannot be told apart
+CONFIG = {"displaylogo": False, "responsive": True, "showSendToCloud": False}  # nothing leaves
 _DRAWN = 1000  # marks that a browser draws sooner than it starts WebGL
 
 

@@ -31,7 +31,7 @@ class CylinderData:
     """Rows of the cube and their values; those at the centre are set apart unless they fade."""
 
     kernel: Cylindrical
-    X: Tensor  # (n, d) off the centre
+    X: Tensor  # (n, d), without those set apart
     y: Tensor  # (n,), or (s, n): one row per sample of the hyperparameters
     at_centre: Tensor | None = None  # (), or (s,): mean of the values at the centre
 
@@ -77,7 +77,7 @@ class HyperDensity:
 
     Notes
     -----
-    The likelihood is that of the data off the centre, with the constant mean integrated out under
+    The likelihood is that of the rows X of the data, with the constant mean integrated out under
     a flat prior (Rasmussen & Williams 2006, eq. 2.45 up to a constant).
     """
 
