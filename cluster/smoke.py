@@ -19,7 +19,7 @@ import ray
 
 import raybo
 from raybo import Float, Int, Space
-from raybo.runtime.result import load_result
+from raybo.result import load_result
 
 
 def objective(config: dict[str, Any]) -> dict[str, Any]:

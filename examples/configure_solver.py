@@ -10,7 +10,7 @@ it (see the error message).
 import argparse
 
 import raybo
-from raybo.benchmarks.lp_solve import LpSolve, libraries, lp_solve_space
+from raybo.benchmarks.problems.solvers.lp_solve import LpSolve, libraries, lp_solve_space
 
 DEFAULT = {  # lp_solve's own settings, to begin with; all other switches are off
     "pivoting.adaptive": True,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from raybo.errors import RayboError as RayboError
+    from raybo.result import Result as Result
     from raybo.runtime.optimize import optimize as optimize
-    from raybo.runtime.result import Result as Result
     from raybo.space.box import Box as Box
     from raybo.space.parameters import Categorical as Categorical
     from raybo.space.parameters import Choice as Choice
@@ -26,7 +26,7 @@ __version__ = "0.1.0"
 _HOME = {
     "RayboError": "raybo.errors",
     "optimize": "raybo.runtime.optimize",
-    "Result": "raybo.runtime.result",
+    "Result": "raybo.result",
     "Box": "raybo.space.box",
     "Categorical": "raybo.space.parameters",
     "Choice": "raybo.space.parameters",

@@ -31,7 +31,7 @@ from raybo.errors import RayboError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from raybo.runtime.result import Result
+    from raybo.result import Result
 
 TRIALS = 200
 INTERRUPTED = 130  # exit code, as after SIGINT
@@ -208,7 +208,7 @@ def resume(name: str, storage: str, quiet: bool, **limits: Any) -> None:
 
     Everything else is as it was, unless given here. Run it where the objective can be imported.
     """
-    from raybo.runtime.recall import recall
+    from raybo.runtime.resume import recall
 
     arguments = recall(name, storage, settings_of(limits), Path.cwd())
     _finish(_optimize(**arguments, progress=not quiet), storage, arguments["max_trials"])
@@ -237,7 +237,7 @@ def list_command(storage: str, as_json: bool) -> None:
     import dataclasses
 
     from raybo.report.status import study_table
-    from raybo.runtime.result import list_studies
+    from raybo.result import list_studies
 
     studies = list_studies(storage)
     if as_json:
@@ -255,7 +255,7 @@ def list_command(storage: str, as_json: bool) -> None:
 @storage_option
 def report(name: str, output: Path | None, show: bool, storage: str) -> None:
     """Write an HTML report of the study NAME."""
-    from raybo.runtime.result import load_result
+    from raybo.result import load_result
 
     result = load_result(name, storage)
     folder = Path(result.location)
@@ -279,8 +279,8 @@ def export(name: str, to: str, output: Path | None, storage: str) -> None:
     The file of --to optuna is an SQLite database: `optuna-dashboard sqlite:///FILE` shows it.
     """
     from raybo.report.export import SUFFIXES, write_table
-    from raybo.runtime.result import load_result
-    from raybo.study.storage import slug
+    from raybo.result import load_result
+    from raybo.study.journal.storage import slug
 
     result = load_result(name, storage)
     path = output or Path(slug(result.name) + SUFFIXES[to])

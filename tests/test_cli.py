@@ -24,8 +24,8 @@ from raybo.cli import main
 from raybo.cli_options import pair, settings_of
 from raybo.errors import StudyError
 from raybo.runtime.code import _is_everywhere, load_objective, send_by_value
-from raybo.runtime.recall import recall
-from raybo.study.journal import Journal
+from raybo.runtime.resume import recall
+from raybo.study.journal.journal import Journal
 
 BIN = Path(sys.executable).parent
 SPACE = Space(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from raybo.benchmarks.datasets import DatasetError
-from raybo.benchmarks.lp_solve import libraries
+from raybo.benchmarks.problems.datasets import DatasetError
+from raybo.benchmarks.problems.solvers.lp_solve import libraries
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 WITHOUT_REPORT = {"ask_tell", "high_dimensional"}

@@ -8,44 +8,44 @@ from collections.abc import Sequence
 import click
 from rich.table import Table
 
-from raybo.benchmarks.problems import BenchmarkError
+from raybo.benchmarks.problems.base import BenchmarkError
 from raybo.benchmarks.run import command, list_tasks, wide_console
-from raybo.benchmarks.tasks import TASKS
+from raybo.benchmarks.tables.registry import TASKS
 
 # Name: module with a click command called `command`, what it shows, what it costs.
 PROGRAMS = {
     "asynchrony": (
-        "raybo.benchmarks.asynchrony",
+        "raybo.benchmarks.timing.asynchrony",
         "regret with many workers against one, finish times simulated",
         "10 core-minutes",
     ),
     "acquisition-search": (
-        "raybo.benchmarks.acquisition_search",
+        "raybo.benchmarks.timing.acquisition_search",
         "elastic search of an acquisition against multi-start in equal time (EGP)",
         "30 core-minutes",
     ),
     "addtree-regression": (
-        "raybo.benchmarks.tree_regression",
+        "raybo.benchmarks.tables.tree_regression",
         "test error of Add-Tree and of a process per leaf, by points (Add-Tree, Figure 4b)",
         "2 core-minutes",
     ),
     "chaos": (
-        "raybo.benchmarks.chaos",
+        "raybo.benchmarks.faults.chaos",
         "kills of workers, nodes, coordinators and drivers; a cut and a flipped journal",
         "20 minutes",
     ),
     "node-loss": (
-        "raybo.benchmarks.node_loss",
+        "raybo.benchmarks.faults.node_loss",
         "a network tuned by 8 workers on 2 nodes, of which one is killed half-way",
         "3 minutes",
     ),
     "throughput": (
-        "raybo.benchmarks.throughput",
+        "raybo.benchmarks.timing.throughput",
         "evaluations per second and worker use, against bare Ray and Ray Tune",
         "10 minutes",
     ),
     "tune-throughput": (
-        "raybo.benchmarks.tune_throughput",
+        "raybo.benchmarks.timing.tune_throughput",
         "trials per second under Ray Tune, against its own searchers",
         "10 minutes",
     ),

@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import wilcoxon
 
-from raybo.benchmarks.functions import Array
-from raybo.benchmarks.problems import BenchmarkError
-from raybo.benchmarks.task import Published, Task
+from raybo.benchmarks.problems.base import BenchmarkError
+from raybo.benchmarks.problems.functions import Array
+from raybo.benchmarks.tables.base import Published, Task
 from raybo.study.objective import Objective
 
 Record = dict[str, Any]

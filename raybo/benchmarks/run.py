@@ -24,10 +24,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from raybo.benchmarks.compare import print_table, summarize, write_figure
-from raybo.benchmarks.problems import BenchmarkError, get_problem
-from raybo.benchmarks.rivals import PEERS, build_rival, check_rival, parse_spec, split_specs
-from raybo.benchmarks.task import Cell, Task
-from raybo.benchmarks.tasks import TASKS, get_task
+from raybo.benchmarks.problems.base import BenchmarkError, get_problem
+from raybo.benchmarks.tables.base import Cell, Task
+from raybo.benchmarks.tables.registry import TASKS, get_task
+from raybo.benchmarks.tuners.base import PEERS, build_rival, check_rival, parse_spec, split_specs
 from raybo.runtime.cluster import connect
 from raybo.study.objective import Objective
 
@@ -270,7 +270,9 @@ def main(
     rivals = None if methods is None else split_specs(methods)
     console = wide_console()
     if chosen.timing:
-        proposal = importlib.import_module("raybo.benchmarks.proposal")  # it imports this module
+        proposal = importlib.import_module(
+            "raybo.benchmarks.timing.proposal"
+        )  # it imports this module
         proposal.time_asks(rivals or chosen.rivals, quick=quick, console=console)
     path = results or FOLDER / f"{chosen.name}.jsonl"
     cells = chosen.cells(rivals, seeds, evaluations, problems and problems.split(","))

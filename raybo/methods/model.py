@@ -18,7 +18,6 @@ from raybo.acquisition.maximizers.elastic import Family, stretch
 from raybo.acquisition.starts import around, spread
 from raybo.methods.base import Array, Data
 from raybo.space.any_space import AnySpace
-from raybo.surrogate.fit import NOISE_HYPER, fit
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.base import (
     Hyper,
@@ -31,9 +30,10 @@ from raybo.surrogate.kernels.base import (
 )
 from raybo.surrogate.kernels.hamming import Hamming
 from raybo.surrogate.kernels.stationary import SE, Matern52, Stationary
+from raybo.surrogate.map import NOISE_HYPER, fit
 from raybo.surrogate.outcomes import MILD, Tail, standardize
 
-Fit = Callable[..., dict[str, Tensor]]  # like `raybo.surrogate.fit.fit`
+Fit = Callable[..., dict[str, Tensor]]  # like `raybo.surrogate.map.fit`
 
 # Most objectives are exact, or nearly. Under the usual prior, LogNormal(-4, 1), the noise of the
 # first fits is large enough that points are tried again beside themselves: regret of bo after 100

@@ -14,13 +14,13 @@ from raybo.space.any_space import AnySpace
 METHODS = {
     "random": "raybo.methods.random_search:RandomSearch",
     "sobol": "raybo.methods.random_search:Sobol",
-    "bo": "raybo.methods.bo:Bo",
-    "rembo": "raybo.methods.rembo:Rembo",
-    "addtree": "raybo.methods.addtree:AddTree",
-    "addgp": "raybo.methods.addgp:AddGp",
-    "rpp": "raybo.methods.rpp:Rpp",
-    "egp": "raybo.methods.egp:Egp",
-    "bock": "raybo.methods.bock:Bock",
+    "bo": "raybo.methods.bo.default:Bo",
+    "rembo": "raybo.methods.rembo.default:Rembo",
+    "addtree": "raybo.methods.addtree.default:AddTree",
+    "addgp": "raybo.methods.addgp.default:AddGp",
+    "rpp": "raybo.methods.rpp.default:Rpp",
+    "egp": "raybo.methods.egp.default:Egp",
+    "bock": "raybo.methods.bock.default:Bock",
 }
 
 

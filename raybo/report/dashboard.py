@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from raybo.errors import RayboError
 from raybo.report.optuna_mirror import Mirror, import_extra
-from raybo.runtime.result import load_result
+from raybo.result import load_result
 
 _PERIOD = 2.0  # seconds between two looks at the journal
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from raybo.errors import StudyError
 from raybo.report.optuna_mirror import box_cells, text, write_optuna
-from raybo.runtime.result import Result
+from raybo.result import Result
 from raybo.space.box import Box
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any
 
 from raybo.report import plots, summary
 from raybo.report.status import config_text
-from raybo.runtime.result import Result
+from raybo.result import Result
 from raybo.study.trial import State
 
 _STYLE = """

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from raybo.errors import StudyError
-from raybo.runtime.result import Result, flat_config
+from raybo.result import Result, flat_config
 from raybo.space.any_space import AnySpace
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Choice, Float, Int

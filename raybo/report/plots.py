@@ -8,7 +8,7 @@ import numpy as np
 
 from raybo.errors import RayboError
 from raybo.report import summary
-from raybo.runtime.result import Result
+from raybo.result import Result
 from raybo.study.trial import State
 
 try:

@@ -11,12 +11,12 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from raybo.runtime.result import Result, StudySummary, load_record
+from raybo.result import Result, StudySummary, load_record
 from raybo.space.definition import space_from_definition
 from raybo.space.vector import Vector
+from raybo.study.journal.record import Record
+from raybo.study.journal.storage import open_store
 from raybo.study.objective import Objective
-from raybo.study.record import Record
-from raybo.study.storage import open_store
 from raybo.study.trial import State, Trial
 
 _REASONS = 5  # most frequent failures that are shown

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raybo.runtime.result import Result, flat_config
+from raybo.result import Result, flat_config
 from raybo.study.objective import Objective
 from raybo.study.trial import State, Trial
 

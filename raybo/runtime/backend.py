@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import ray
 from ray import exceptions
 
-from raybo.runtime.evaluate import evaluate_remotely
-from raybo.runtime.failures import Failure, failure_of_ray
-from raybo.runtime.proposer import ProposerActor
+from raybo.runtime.evaluations.evaluate import evaluate_remotely
+from raybo.runtime.evaluations.failures import Failure, failure_of_ray
+from raybo.runtime.proposals.proposer import ProposerActor
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ import ray
 from ray import exceptions
 
 from raybo.errors import StudyError
-from raybo.runtime.plan import Resources
+from raybo.runtime.session import Resources
 
 logger = logging.getLogger(__name__)
 

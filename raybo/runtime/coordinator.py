@@ -17,16 +17,16 @@ from collections.abc import Awaitable, Iterable
 from typing import Any
 
 from raybo.errors import JournalError
+from raybo.report.progress import Snapshot
 from raybo.runtime.backend import Backend
-from raybo.runtime.failures import MAX_LOSSES, Failure, as_payload
-from raybo.runtime.ledger import Ledger
-from raybo.runtime.plan import Plan
-from raybo.runtime.pool import Ended, Pool
-from raybo.runtime.snapshot import Snapshot
-from raybo.runtime.supply import Supply
-from raybo.runtime.tally import Stop, Tally
+from raybo.runtime.evaluations.failures import MAX_LOSSES, Failure, as_payload
+from raybo.runtime.evaluations.pool import Ended, Pool
+from raybo.runtime.proposals.supply import Supply
+from raybo.runtime.session import Plan
+from raybo.runtime.stopping import Stop, Tally
+from raybo.runtime.writer import Ledger
 from raybo.space.any_space import AnySpace
-from raybo.study.journal import timestamp
+from raybo.study.journal.journal import timestamp
 from raybo.study.objective import Objective
 
 _TICK = 0.25  # seconds between two looks at the clock

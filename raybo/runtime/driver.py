@@ -15,9 +15,9 @@ from ray import exceptions
 
 from raybo import errors
 from raybo.errors import RayboError, StudyError, StudyFailed
-from raybo.runtime.live import View
-from raybo.runtime.plan import Plan
-from raybo.study.storage import slug
+from raybo.report.live import View
+from raybo.runtime.session import Plan
+from raybo.study.journal.storage import slug
 from raybo.study.trial import Trial
 
 logger = logging.getLogger(__name__)

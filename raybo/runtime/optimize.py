@@ -19,22 +19,22 @@ from raybo import __version__
 from raybo.errors import StudyError
 from raybo.methods.base import Method
 from raybo.methods.registry import build_method, describe_method
+from raybo.report.live import make_view
+from raybo.result import Result
 from raybo.runtime.cluster import check_resources, connect, default_workers, driver_node
 from raybo.runtime.driver import Callback, Driver, start_actor
-from raybo.runtime.evaluate import Work, evaluate_remotely
-from raybo.runtime.live import make_view
-from raybo.runtime.names import fresh_name, import_path
-from raybo.runtime.plan import Plan, Resources, Settings
-from raybo.runtime.proposer import Search
-from raybo.runtime.result import Result
+from raybo.runtime.evaluations.evaluate import Work, evaluate_remotely
+from raybo.runtime.proposals.proposer import Search
 from raybo.runtime.service import CoordinatorActor
+from raybo.runtime.session import Plan, Resources, Settings
 from raybo.space.any_space import AnySpace, as_space
 from raybo.space.definition import difference
-from raybo.study.journal import timestamp
+from raybo.study.journal.journal import timestamp
+from raybo.study.journal.record import Record
+from raybo.study.journal.storage import Store, open_store, spool_folder
+from raybo.study.names import fresh_name, import_path
 from raybo.study.objective import Objective, finite_number
 from raybo.study.optimizer import trial_from_json
-from raybo.study.record import Record
-from raybo.study.storage import Store, open_store, spool_folder
 from raybo.study.trial import Trial
 
 
@@ -85,7 +85,7 @@ def optimize(
         `runtime_env`, ..., or a callable of the config that returns them. Default: one CPU.
     timeout, retries
         Seconds that an evaluation may take; how often to try again after a fault that may pass
-        (the table is in raybo/runtime/failures.py).
+        (the table is in raybo/runtime/evaluations/failures.py).
     seed
         The same seed and the same results, in the same order, give the same trials.
     storage, name, resume

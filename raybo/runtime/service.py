@@ -15,12 +15,12 @@ import ray
 from raybo.errors import RayboError, StudyError
 from raybo.runtime.backend import RayBackend
 from raybo.runtime.coordinator import Coordinator
-from raybo.runtime.ledger import Ledger
-from raybo.runtime.plan import Plan
+from raybo.runtime.session import Plan
+from raybo.runtime.writer import Ledger
 from raybo.space.any_space import AnySpace
-from raybo.study.journal import Journal
+from raybo.study.journal.journal import Journal
+from raybo.study.journal.storage import open_store
 from raybo.study.objective import Objective
-from raybo.study.storage import open_store
 
 _LOCK_SECONDS = 30.0  # a killed driver's coordinator needs some seconds to end
 _FETCH_SECONDS = 60.0  # for the plan to arrive

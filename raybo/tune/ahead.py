@@ -22,11 +22,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from raybo.runtime.demand import least_haste
+from raybo.runtime.proposals.pacing import least_haste
 from raybo.study.optimizer import trial_to_json
 from raybo.study.trial import Trial
-from raybo.tune.book import Book
 from raybo.tune.suggester import Answer, Search
+from raybo.tune.trials import Book
 from raybo.tune.worker import Worker
 
 WAIT = 0.05  # seconds that Tune's loop may wait for a suggestion while long trials are live

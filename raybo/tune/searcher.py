@@ -28,16 +28,15 @@ from raybo.methods.base import Method
 from raybo.methods.registry import METHODS, describe_method
 from raybo.study.trial import Trial
 from raybo.tune.ahead import Ahead
-from raybo.tune.book import Book, config_of, finish, lookup
-from raybo.tune.description import describe, is_lost, rebuild
-from raybo.tune.domains import holds
-from raybo.tune.param_space import (
+from raybo.tune.space.domains import holds
+from raybo.tune.space.json import describe, is_lost, rebuild
+from raybo.tune.space.param_space import (
     ParamSpace,
     SearchSpace,
     saved_search_space,
     search_space,
 )
-from raybo.tune.settings import (
+from raybo.tune.state import (
     STATE_VERSION,
     check_objective,
     raise_refusal,
@@ -45,6 +44,7 @@ from raybo.tune.settings import (
     restored_points,
 )
 from raybo.tune.suggester import Search
+from raybo.tune.trials import Book, config_of, finish, lookup
 
 logger = logging.getLogger(__name__)
 

@@ -13,17 +13,12 @@ from sklearn.linear_model import Lasso
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 
-from raybo.benchmarks import (
-    alloy,
-    body_parts,
-    cosmology,
-    high_tasks,
-    pruning,
-    stochastic_depth,
-)
-from raybo.benchmarks.datasets import DatasetError
-from raybo.benchmarks.problems import get_problem
-from raybo.benchmarks.tasks import TASKS
+from raybo.benchmarks.problems import alloy, body_parts, cosmology
+from raybo.benchmarks.problems import lasso_svm as high_tasks
+from raybo.benchmarks.problems.base import get_problem
+from raybo.benchmarks.problems.datasets import DatasetError
+from raybo.benchmarks.problems.networks import pruning, stochastic_depth
+from raybo.benchmarks.tables.registry import TASKS
 
 DIMS = {
     "lasso-dna": 180,
@@ -266,7 +261,7 @@ def test_an_alloy_melts_when_hot_and_hardens_when_aged() -> None:
 def test_a_policy_of_zeros_stands_still_and_values_repeat() -> None:
     pytest.importorskip("mujoco", reason="needs mujoco")
     pytest.importorskip("gymnasium", reason="needs gymnasium")
-    from raybo.benchmarks.locomotion import LinearPolicy
+    from raybo.benchmarks.problems.locomotion import LinearPolicy
 
     rng = np.random.default_rng(0)
     for robot, dim in (("hopper", 33), ("swimmer", 16)):

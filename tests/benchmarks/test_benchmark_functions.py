@@ -7,7 +7,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
-from raybo.benchmarks.functions import (
+from raybo.benchmarks.problems.base import get_problem
+from raybo.benchmarks.problems.functions import (
     FIXED,
     SCALABLE,
     Function,
@@ -17,7 +18,6 @@ from raybo.benchmarks.functions import (
     levy,
     scaled_rosenbrock,
 )
-from raybo.benchmarks.problems import get_problem
 from raybo.study.objective import Objective
 
 CASES = {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from raybo.benchmarks.problems import (
+from raybo.benchmarks.problems.base import (
     PROBLEMS,
     BenchmarkError,
     Problem,
@@ -17,7 +17,7 @@ from raybo.benchmarks.problems import (
     rotated,
     rotation_matrix,
 )
-from raybo.benchmarks.tasks import TASKS
+from raybo.benchmarks.tables.registry import TASKS
 
 # Those of known optimum: the applications have data to fetch, and tests of their own.
 SOME = sorted(

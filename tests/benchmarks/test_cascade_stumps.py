@@ -9,9 +9,14 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from raybo.benchmarks import cascade_stumps
-from raybo.benchmarks.cascade_stumps import auc, cascade_votes, parse_german, parse_ionosphere
-from raybo.benchmarks.problems import get_problem
+from raybo.benchmarks.problems import cascade_stumps
+from raybo.benchmarks.problems.base import get_problem
+from raybo.benchmarks.problems.cascade_stumps import (
+    auc,
+    cascade_votes,
+    parse_german,
+    parse_ionosphere,
+)
 
 
 def naive_votes(X: np.ndarray, positive: np.ndarray, thresholds: np.ndarray) -> list[float]:

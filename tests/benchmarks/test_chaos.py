@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import ray
 
-from raybo.benchmarks.chaos import Attack, endure, kill_worker, make_kill_coordinator
-from raybo.benchmarks.evidence import STUDY, Receipt, append_line, examine, write_result
-from raybo.benchmarks.torn import count_bad_cuts, count_unnoticed_flips
-from raybo.study.journal import JOURNAL_FILE, Journal
+from raybo.benchmarks.faults.chaos import Attack, endure, kill_worker, make_kill_coordinator
+from raybo.benchmarks.faults.evidence import STUDY, Receipt, append_line, examine, write_result
+from raybo.benchmarks.faults.torn import count_bad_cuts, count_unnoticed_flips
+from raybo.study.journal.journal import JOURNAL_FILE, Journal
 from raybo.study.trial import State, Trial
 
 TRIALS = [Trial(n, {"x": n / 8}, value=n + 0.5, state=State.DONE) for n in range(4)]
@@ -90,7 +90,7 @@ def test_a_cut_that_loses_a_whole_record_is_found(
 ) -> None:
     write_study(tmp_path)
     data = (tmp_path / STUDY / JOURNAL_FILE).read_bytes()
-    monkeypatch.setattr("raybo.study.journal._complete_record", lambda *_: None)
+    monkeypatch.setattr("raybo.study.journal.journal._complete_record", lambda *_: None)
     assert count_bad_cuts(data, records=2)[1] == 2  # the two cuts before a newline
 
 

@@ -16,8 +16,8 @@ from raybo.benchmarks.compare import (
     wilcoxon_worse,
     write_figure,
 )
-from raybo.benchmarks.problems import BenchmarkError
-from raybo.benchmarks.task import Block, Published, Task
+from raybo.benchmarks.problems.base import BenchmarkError
+from raybo.benchmarks.tables.base import Block, Published, Task
 
 TASK = Task(
     "synthetic",

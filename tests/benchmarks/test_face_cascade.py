@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from raybo.benchmarks import face_cascade
-from raybo.benchmarks.datasets import DatasetError
-from raybo.benchmarks.face_cascade import (
+from raybo.benchmarks.problems import face_cascade
+from raybo.benchmarks.problems.base import get_problem
+from raybo.benchmarks.problems.datasets import DatasetError
+from raybo.benchmarks.problems.face_cascade import (
     FILE,
     SIDE,
     balanced_accuracy,
@@ -21,8 +22,7 @@ from raybo.benchmarks.face_cascade import (
     stage_sums,
     threshold_ranges,
 )
-from raybo.benchmarks.problems import get_problem
-from raybo.benchmarks.tasks import get_task
+from raybo.benchmarks.tables.registry import get_task
 
 RECTANGLES = [  # of three features: x, y, width, height, weight
     [(3, 7, 14, 4, -1.0), (3, 9, 14, 2, 2.0)],

@@ -12,9 +12,10 @@ import pytest
 import torch
 from PIL import Image
 
-from raybo.benchmarks import cifar10, resnet_activations, run, vgg_pruning
-from raybo.benchmarks.problems import BenchmarkError, get_problem
-from raybo.benchmarks.task import Cell
+from raybo.benchmarks import run
+from raybo.benchmarks.problems.base import BenchmarkError, get_problem
+from raybo.benchmarks.problems.networks import cifar10, resnet_activations, vgg_pruning
+from raybo.benchmarks.tables.base import Cell
 
 TINY = (4,) * 5
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from raybo.benchmarks import layer as module
-from raybo.benchmarks.problems import BenchmarkError, get_problem
-from raybo.benchmarks.tasks import get_task
+from raybo.benchmarks.problems.base import BenchmarkError, get_problem
+from raybo.benchmarks.problems.networks import layer as module
+from raybo.benchmarks.tables.registry import get_task
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from raybo.benchmarks.node_loss import KillOneNode, faults, network_space, objective
-from raybo.runtime.result import Result
+from raybo.benchmarks.faults.node_loss import KillOneNode, faults, network_space, objective
+from raybo.result import Result
 from raybo.study.trial import State, Trial
 
 TRIALS = [Trial(n, {}, value=n / 4, state=State.DONE) for n in range(4)]

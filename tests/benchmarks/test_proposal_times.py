@@ -6,9 +6,10 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from raybo.benchmarks import proposal, run
-from raybo.benchmarks.proposal import ASKS, QUICK_ASKS, Seconds, time_ask, time_asks
-from raybo.benchmarks.rivals import installed
+from raybo.benchmarks import run
+from raybo.benchmarks.timing import proposal
+from raybo.benchmarks.timing.proposal import ASKS, QUICK_ASKS, Seconds, time_ask, time_asks
+from raybo.benchmarks.tuners.base import installed
 
 
 def test_time_ask_is_the_mean_of_some_seconds():

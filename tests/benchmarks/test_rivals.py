@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raybo.benchmarks import rivals
-from raybo.benchmarks.problems import BenchmarkError, get_problem
-from raybo.benchmarks.rivals import (
+from raybo.benchmarks.problems.base import BenchmarkError, get_problem
+from raybo.benchmarks.tuners import base as rivals
+from raybo.benchmarks.tuners.base import (
     PEERS,
     build_rival,
     centre_config,
@@ -127,7 +127,7 @@ def test_a_list_of_specs_splits_at_names_only():
     ],
 )
 def test_a_wrong_rival_says_what_is_allowed(spec, message, monkeypatch):
-    absent = rivals.Peer("raybo.benchmarks.peers.none:None", "no_such_package", "Absent")
+    absent = rivals.Peer("raybo.benchmarks.tuners.none:None", "no_such_package", "Absent")
     monkeypatch.setitem(PEERS, "absent", absent)
     with pytest.raises(MethodError) as error:
         check_rival(spec)

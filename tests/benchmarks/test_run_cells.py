@@ -8,7 +8,7 @@ import pytest
 import ray
 
 from raybo.benchmarks import run
-from raybo.benchmarks.problems import BenchmarkError
+from raybo.benchmarks.problems.base import BenchmarkError
 from raybo.benchmarks.run import (
     append_record,
     cell_of,
@@ -19,8 +19,8 @@ from raybo.benchmarks.run import (
     run_cells,
     single_thread,
 )
-from raybo.benchmarks.task import Block, Cell, Published, Task
-from raybo.benchmarks.tasks import TASKS, get_task
+from raybo.benchmarks.tables.base import Block, Cell, Published, Task
+from raybo.benchmarks.tables.registry import TASKS, get_task
 from raybo.errors import MethodError
 
 CELLS = [Cell(p, "random", seed, 5) for p in ("branin", "jenatton") for seed in (0, 1)]

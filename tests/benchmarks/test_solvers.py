@@ -10,12 +10,24 @@ import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from raybo.benchmarks import lp_solve as module
-from raybo.benchmarks.corridor import Corridor, draw_corridor, lp_text, optimum, program
-from raybo.benchmarks.datasets import DatasetError
-from raybo.benchmarks.lp_solve import CHOICES, LpSolve, libraries, lp_solve_space, settings
-from raybo.benchmarks.problems import get_problem
-from raybo.benchmarks.tasks import get_task
+from raybo.benchmarks.problems.base import get_problem
+from raybo.benchmarks.problems.datasets import DatasetError
+from raybo.benchmarks.problems.solvers import lp_solve as module
+from raybo.benchmarks.problems.solvers.corridor import (
+    Corridor,
+    draw_corridor,
+    lp_text,
+    optimum,
+    program,
+)
+from raybo.benchmarks.problems.solvers.lp_solve import (
+    CHOICES,
+    LpSolve,
+    libraries,
+    lp_solve_space,
+    settings,
+)
+from raybo.benchmarks.tables.registry import get_task
 
 
 @pytest.fixture
@@ -138,7 +150,7 @@ def test_the_model_lists_every_column_in_order() -> None:
 
 def test_scip_has_116_parameters_and_finds_the_optimum_of_a_small_instance() -> None:
     pytest.importorskip("pyscipopt", reason="needs pyscipopt")
-    from raybo.benchmarks.scip import Scip, scip_space
+    from raybo.benchmarks.problems.solvers.scip import Scip, scip_space
 
     assert scip_space().dim == 116  # of SCIP 10
     assert Scip(4, 0)({}) == 0.0

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from raybo.benchmarks.tune_digits import best, direct, trial
+from raybo.benchmarks.timing.tune_digits import best, direct, trial
 from raybo.tune import RayBOSearch
 
 CONFIG = {
@@ -33,7 +33,7 @@ def test_searchers_are_driven_through_the_calls_of_tune(monkeypatch: pytest.Monk
         seen.append(config)
         return {"loss": float("nan") if len(seen) == 2 else 1.0 / len(seen)}
 
-    monkeypatch.setattr("raybo.benchmarks.tune_digits.trial", fake)
+    monkeypatch.setattr("raybo.benchmarks.timing.tune_digits.trial", fake)
     monkeypatch.setattr("raybo.tune.worker.ray.is_initialized", lambda: False)
     search = RayBOSearch(method="random", metric="loss", mode="min")
     losses = direct(search, 4, seed=0)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from raybo.methods.bock.kernel import Cylindrical
 from raybo.surrogate.kernels.additive import Additive
 from raybo.surrogate.kernels.base import Kernel, OnColumns, Product, Sum, starting_theta
-from raybo.surrogate.kernels.cylindrical import Cylindrical
 from raybo.surrogate.kernels.hamming import Hamming
 from raybo.surrogate.kernels.stationary import SE, Matern52
 

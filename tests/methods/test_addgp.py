@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from raybo.errors import MethodError, SpaceError
-from raybo.methods.addgp import AddGp
-from raybo.methods.additive import (
+from raybo.methods.addgp.default import AddGp
+from raybo.methods.addgp.groups import (
     N_CYC,
     Learnt,
     best_groups,
@@ -21,15 +21,15 @@ from raybo.methods.additive import (
     partition,
     swap_columns,
 )
-from raybo.methods.additive_search import GroupSearch, exploration
+from raybo.methods.addgp.search import GroupSearch, exploration
 from raybo.methods.base import Data
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
 from raybo.study.optimizer import Optimizer
-from raybo.surrogate.fit import fit
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.additive import Additive
+from raybo.surrogate.map import fit
 from raybo.surrogate.outcomes import standardize
 
 MIXED = Space(

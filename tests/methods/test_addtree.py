@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from raybo.acquisition.functions import ucb
-from raybo.benchmarks.blocks import blocks_space
-from raybo.benchmarks.problems import get_problem
+from raybo.benchmarks.problems.base import get_problem
+from raybo.benchmarks.problems.blocks import blocks_space
 from raybo.errors import MethodError, SpaceError
-from raybo.methods.addtree import (
+from raybo.methods.addtree.default import (
     GROWTH,
     AddTree,
     a_gp_ucb,
@@ -23,7 +23,8 @@ from raybo.methods.addtree import (
     improve,
     shorten,
 )
-from raybo.methods.addtree_search import _MOST_LEAVES, assemble, best_path
+from raybo.methods.addtree.kernel import tree_kernel
+from raybo.methods.addtree.search import _MOST_LEAVES, assemble, best_path
 from raybo.methods.base import Data
 from raybo.methods.model import theta_from_json
 from raybo.space.parameters import Categorical, Choice, Float, Int
@@ -33,7 +34,6 @@ from raybo.study.optimizer import Optimizer
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.base import starting_theta
 from raybo.surrogate.kernels.stationary import SE
-from raybo.surrogate.kernels.tree import tree_kernel
 from raybo.surrogate.outcomes import standardize
 
 JENATTON = get_problem("jenatton")

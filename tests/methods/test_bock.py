@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from raybo.benchmarks.problems import get_problem
+from raybo.benchmarks.problems.base import get_problem
 from raybo.errors import MethodError, SpaceError
 from raybo.methods.base import Data
-from raybo.methods.bock import (
+from raybo.methods.bock.default import (
     POWERS,
     Bock,
     likeliest,
@@ -19,12 +19,12 @@ from raybo.methods.bock import (
     next_states,
     remembered,
 )
+from raybo.methods.bock.kernel import Cylindrical
+from raybo.methods.bock.posterior import CylinderData, CylinderGP
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
 from raybo.study.optimizer import Optimizer
-from raybo.surrogate.cylinder import CylinderData, CylinderGP
-from raybo.surrogate.kernels.cylindrical import Cylindrical
 
 
 def data_of(X: np.ndarray, loss: np.ndarray, memos=None, pending=None, number=None) -> Data:
@@ -89,7 +89,7 @@ def test_every_variant_improves_on_its_start(options: dict) -> None:
 
 
 def test_the_paper_s_preset_improves_on_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("raybo.methods.bock.BURN_IN", 9)
+    monkeypatch.setattr("raybo.methods.bock.default.BURN_IN", 9)
     assert run(Optimizer(Box(2), "bock", seed=0, preset="paper"), 9) < 0.08 - 0.03
 
 
@@ -162,7 +162,7 @@ def test_map_refits_when_the_data_have_grown_by_a_tenth() -> None:
 
 
 def test_the_paper_s_chain_goes_on_from_its_last_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("raybo.methods.bock.BURN_IN", 9)
+    monkeypatch.setattr("raybo.methods.bock.default.BURN_IN", 9)
     X, loss = some(12)
     rows = CylinderData.of(Cylindrical(4), torch.tensor(X), torch.tensor(loss - loss.mean()))
     first = next_states(rows, rows.bounds.mean(1)[None], np.random.default_rng(0))
@@ -249,7 +249,7 @@ def test_chunks_of_the_acquisition_do_not_show(monkeypatch: pytest.MonkeyPatch) 
     gp = CylinderGP.of(rows, rows.theta(rows.bounds.mean(1)[None]))
     Q = torch.tensor(np.random.default_rng(1).random((50, 4)))
     whole = mean_ei(gp, torch.tensor([0.0]).double())(Q)
-    monkeypatch.setattr("raybo.methods.bock.CHUNK", 100)
+    monkeypatch.setattr("raybo.methods.bock.default.CHUNK", 100)
     np.testing.assert_allclose(mean_ei(gp, torch.tensor([0.0]).double())(Q), whole)
 
 

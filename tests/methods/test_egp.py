@@ -10,10 +10,10 @@ import torch
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
-from raybo.benchmarks.acquisition_search import Outcome, compare, tally
+from raybo.benchmarks.timing.acquisition_search import Outcome, compare, tally
 from raybo.errors import MethodError, SpaceError
 from raybo.methods.base import Data
-from raybo.methods.egp import ACQUISITIONS, MAXIMIZERS, Egp
+from raybo.methods.egp.default import ACQUISITIONS, MAXIMIZERS, Egp
 from raybo.methods.model import acquisition_of
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Choice, Float, Int

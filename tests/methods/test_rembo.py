@@ -11,18 +11,18 @@ import torch
 from raybo.acquisition.functions import log_ei
 from raybo.acquisition.maximizers.base import with_gradient
 from raybo.errors import MethodError, RayboError, SpaceError
-from raybo.methods import rembo_paper
 from raybo.methods.base import Data
-from raybo.methods.rembo import Rembo, _ThroughRows
-from raybo.methods.rembo_embedding import Embedding, embedding_seed
-from raybo.methods.rembo_kernels import KERNELS, paper_features, view
+from raybo.methods.rembo import published as rembo_paper
+from raybo.methods.rembo.default import Rembo, _ThroughRows
+from raybo.methods.rembo.embedding import Embedding, embedding_seed
+from raybo.methods.rembo.features import LearntRows
+from raybo.methods.rembo.kernels import KERNELS, paper_features, view
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
 from raybo.space.vector import gaussian_rows
 from raybo.study.optimizer import Optimizer
 from raybo.surrogate.gp import GP
-from raybo.surrogate.kernels.projected import LearntRows
 
 MIXED = Space(
     {
@@ -291,7 +291,7 @@ def test_views_of_equal_images_are_equal_where_the_kernel_looks_at_images() -> N
 @pytest.mark.slow
 def test_the_default_finds_branin_in_a_billion_dimensions() -> None:
     # Measured: below 1e-4 after 120 evaluations in 10 of 10 seeds.
-    from raybo.benchmarks.problems import get_problem
+    from raybo.benchmarks.problems.base import get_problem
 
     problem = get_problem("branin-1e9")
     gaps = [

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 import torch
 
-from raybo.benchmarks.problems import get_problem
+from raybo.benchmarks.problems.base import get_problem
 from raybo.errors import MethodError, SpaceError
-from raybo.methods.addgp import AddGp
-from raybo.methods.additive import Learnt
+from raybo.methods.addgp.default import AddGp
+from raybo.methods.addgp.groups import Learnt
 from raybo.methods.base import Data
 from raybo.methods.registry import build_method, describe_method
-from raybo.methods.rpp import Rpp
+from raybo.methods.rpp.default import Rpp
+from raybo.methods.rpp.projection import log_ratio
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
 from raybo.study.optimizer import Optimizer
 from raybo.surrogate.outcomes import standardize
-from raybo.surrogate.projection import log_ratio
 
 DIM = 5
 
@@ -178,7 +178,7 @@ def test_few_directions_begin_where_far_better_and_stay_while_better(
     method, data = Rpp(Box(DIM, 0, 1)), told(60)
     first = learn(method, data)
     assert first.ridge is not None
-    monkeypatch.setattr("raybo.methods.rpp.CLEARLY", 100.0)
+    monkeypatch.setattr("raybo.methods.rpp.default.CLEARLY", 100.0)
     assert learn(method, data).ridge is None
     assert learn(method, data, first).ridge is not None
 

@@ -15,7 +15,7 @@ import pytest
 
 from raybo import Float, Space
 from raybo.cli import main
-from raybo.study.journal import Journal
+from raybo.study.journal.journal import Journal
 
 SPACE = Space({"lr": Float(1e-4, 1.0, log=True)})
 

@@ -13,7 +13,7 @@ import pytest
 
 from raybo.report import plots
 from raybo.report.html import render, write_report
-from raybo.runtime.result import Result
+from raybo.result import Result
 from raybo.space.box import Box
 from raybo.study.trial import State, Trial
 

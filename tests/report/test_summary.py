@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from raybo.report import summary
-from raybo.runtime.result import Result
+from raybo.result import Result
 from raybo.space.box import Box
 from raybo.study.trial import State, Trial
 

@@ -15,16 +15,16 @@ from raybo.methods.random_search import RandomSearch
 from raybo.runtime import coordinator as coordinator_module
 from raybo.runtime.backend import ProposerFailed, ProposerLost
 from raybo.runtime.coordinator import Coordinator
-from raybo.runtime.failures import Failure, failure_of_result
-from raybo.runtime.ledger import Ledger
-from raybo.runtime.plan import Plan, Settings
-from raybo.runtime.proposer import Proposer, Search
+from raybo.runtime.evaluations.failures import Failure, failure_of_result
+from raybo.runtime.proposals.proposer import Proposer, Search
+from raybo.runtime.session import Plan, Settings
+from raybo.runtime.writer import Ledger
 from raybo.space.parameters import Float, Int
 from raybo.space.space import Space
-from raybo.study.journal import Journal
+from raybo.study.journal.journal import Journal
+from raybo.study.journal.record import Record
+from raybo.study.journal.storage import FolderStore
 from raybo.study.objective import Objective
-from raybo.study.record import Record
-from raybo.study.storage import FolderStore
 from raybo.study.trial import State
 
 SPACE = Space({"x": Float(0, 1)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from raybo.methods.base import MOST_HASTE
-from raybo.runtime.demand import (
+from raybo.runtime.proposals.pacing import (
     CALL_SECONDS,
     CAUTION,
     buffer_size,

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from ray import exceptions
 
-from raybo.runtime.evaluate import Work, evaluate
-from raybo.runtime.extras import plain_extra
-from raybo.runtime.failures import (
+from raybo.runtime.evaluations.evaluate import Work, evaluate
+from raybo.runtime.evaluations.failures import (
     MAX_LOSSES,
     Failure,
     failure_of_exception,
@@ -20,6 +19,7 @@ from raybo.runtime.failures import (
     failure_of_result,
     failure_of_timeout,
 )
+from raybo.runtime.evaluations.plain_json import plain_extra
 from raybo.space.parameters import Float
 from raybo.space.space import Space
 from raybo.study.objective import Objective

@@ -16,8 +16,8 @@ import ray
 import raybo
 from raybo import Categorical, Float
 from raybo.errors import StudyFailed
+from raybo.result import load_result
 from raybo.runtime.driver import NAMESPACE
-from raybo.runtime.result import load_result
 from raybo.study.trial import State, Trial
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_cluster")]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from raybo.runtime.lanes import Lane
-from raybo.study.record import Record
+from raybo.runtime.proposals.lane import Lane
+from raybo.study.journal.record import Record
 
 
 def answer(*numbers: int) -> dict[str, Any]:

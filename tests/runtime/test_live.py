@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from raybo.runtime.live import Frame, LineView, SilentView, TerminalView, make_view
-from raybo.runtime.snapshot import LaneStatus, Snapshot
+from raybo.report.live import Frame, LineView, SilentView, TerminalView, make_view
+from raybo.report.progress import LaneStatus, Snapshot
 
 RUNNING = Snapshot(
     name="tune-1",

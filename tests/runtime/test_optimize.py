@@ -13,7 +13,7 @@ import ray
 import raybo
 from raybo import Categorical, Choice, Float, Int, Space
 from raybo.errors import JournalError, MethodError, SpaceError, StudyError, StudyFailed
-from raybo.runtime.result import list_studies, load_record, load_result
+from raybo.result import list_studies, load_record, load_result
 from raybo.study.trial import State, Trial
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_cluster")]

@@ -21,8 +21,8 @@ import ray
 import raybo
 from raybo import Float
 from raybo.errors import JournalError
-from raybo.runtime.result import load_record, load_result
-from raybo.study.journal import read_journal
+from raybo.result import load_record, load_result
+from raybo.study.journal.journal import read_journal
 from raybo.study.trial import State
 
 pytestmark = pytest.mark.ray

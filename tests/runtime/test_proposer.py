@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from raybo.methods.base import Data, Proposal
-from raybo.runtime.demand import LONGEST_CALL
-from raybo.runtime.proposer import Proposer, Search
+from raybo.runtime.proposals.pacing import LONGEST_CALL
+from raybo.runtime.proposals.proposer import Proposer, Search
 from raybo.space.parameters import Float
 from raybo.space.space import Space
 from raybo.study.objective import Objective

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from raybo.errors import StudyError
-from raybo.runtime.names import fresh_name, import_path
-from raybo.runtime.result import Result, flat_config, list_studies, load_result
+from raybo.result import Result, flat_config, list_studies, load_result
 from raybo.space.box import Box
 from raybo.space.parameters import Choice, Float, Int
 from raybo.space.space import Space
-from raybo.study.journal import Journal
+from raybo.study.journal.journal import Journal
+from raybo.study.names import fresh_name, import_path
 from raybo.study.trial import State, Trial
 
 SPACE = Space(
@@ -108,15 +108,15 @@ def test_an_empty_journal_is_listed_without_trials(tmp_path: Path) -> None:
 
 def test_names_are_made_up_and_objectives_found() -> None:
     assert len({fresh_name() for _ in range(50)}) == 50
-    assert import_path(fresh_name) == "raybo.runtime.names:fresh_name"
-    assert import_path(Journal.close) == "raybo.study.journal:Journal.close"
+    assert import_path(fresh_name) == "raybo.study.names:fresh_name"
+    assert import_path(Journal.close) == "raybo.study.journal.journal:Journal.close"
     assert import_path(lambda config: 0.0) is None
     assert import_path(object()) is None
 
 
 def test_reading_a_study_needs_neither_ray_nor_torch() -> None:
     code = (
-        "import sys, raybo.runtime.result; "
+        "import sys, raybo.result; "
         "print([m for m in ('ray', 'torch', 'pandas', 'plotly') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -125,7 +125,7 @@ def test_reading_a_study_needs_neither_ray_nor_torch() -> None:
 
 def test_a_worker_loads_no_torch() -> None:
     code = (
-        "import sys, raybo.runtime.evaluate, raybo.runtime.service; "
+        "import sys, raybo.runtime.evaluations.evaluate, raybo.runtime.service; "
         "print([m for m in ('torch', 'pandas', 'plotly', 'ray.tune') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

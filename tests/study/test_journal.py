@@ -12,8 +12,14 @@ from pathlib import Path
 import pytest
 
 from raybo.errors import JournalError
-from raybo.study.journal import JOURNAL_FILE, SNAPSHOT_FILE, Journal, encode_line, read_journal
-from raybo.study.lock import read_holder
+from raybo.study.journal.journal import (
+    JOURNAL_FILE,
+    SNAPSHOT_FILE,
+    Journal,
+    encode_line,
+    read_journal,
+)
+from raybo.study.journal.lock import read_holder
 
 
 @pytest.fixture
@@ -149,7 +155,7 @@ def test_other_damage_is_refused_with_its_line(tmp_path: Path, edit, message: st
 
 
 def test_a_newer_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("raybo.study.journal.FORMAT", 2)
+    monkeypatch.setattr("raybo.study.journal.journal.FORMAT", 2)
     fill(tmp_path, 2)
     monkeypatch.undo()
     with pytest.raises(JournalError, match="format 2, this release reads format 1"):
@@ -271,7 +277,7 @@ _FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
 from raybo.errors import JournalError
-from raybo.study.journal import Journal
+from raybo.study.journal.journal import Journal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 journal = Journal(Path(sys.argv[1]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from raybo.errors import JournalError
-from raybo.study.record import Record
+from raybo.study.journal.record import Record
 from raybo.study.trial import State
 
 EVENTS: list[dict[str, object]] = [

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raybo.errors import JournalError, StudyError
-from raybo.study import storage
-from raybo.study.journal import JOURNAL_FILE, Journal
-from raybo.study.storage import FolderStore, RemoteStore, list_slugs, open_store, slug
+from raybo.study.journal import storage
+from raybo.study.journal.journal import JOURNAL_FILE, Journal
+from raybo.study.journal.storage import FolderStore, RemoteStore, list_slugs, open_store, slug
 
 
 @given(st.text(min_size=1))

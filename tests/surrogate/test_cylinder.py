@@ -7,10 +7,10 @@ import pytest
 import torch
 from scipy.stats import multivariate_normal
 
-from raybo.surrogate.cylinder import NOISE_HYPER, CylinderData, CylinderGP, HyperDensity
-from raybo.surrogate.fit import fit
+from raybo.methods.bock.kernel import Cylindrical
+from raybo.methods.bock.posterior import NOISE_HYPER, CylinderData, CylinderGP, HyperDensity
 from raybo.surrogate.kernels.base import starting_theta
-from raybo.surrogate.kernels.cylindrical import Cylindrical
+from raybo.surrogate.map import fit
 
 D = 4
 KERNEL = Cylindrical(D)

@@ -7,11 +7,11 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
 from raybo.errors import SurrogateError
-from raybo.surrogate.fit import NOISE_HYPER, fit, likelihood
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.base import Kernel, OnColumns, Sum, Theta, starting_theta
 from raybo.surrogate.kernels.stationary import SE, Matern52
 from raybo.surrogate.linalg import cholesky, extend_cholesky, one_thread
+from raybo.surrogate.map import NOISE_HYPER, fit, likelihood
 from raybo.surrogate.outcomes import standardize
 
 D = 3

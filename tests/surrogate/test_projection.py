@@ -9,10 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from raybo.surrogate.fit import fit, likelihood, negative_log_likelihood
-from raybo.surrogate.kernels.additive import Additive
-from raybo.surrogate.kernels.base import starting_theta
-from raybo.surrogate.projection import (
+from raybo.methods.rpp.projection import (
     align,
     blend,
     least_mixing,
@@ -20,6 +17,9 @@ from raybo.surrogate.projection import (
     outer_box,
     pursue,
 )
+from raybo.surrogate.kernels.additive import Additive
+from raybo.surrogate.kernels.base import starting_theta
+from raybo.surrogate.map import fit, likelihood, negative_log_likelihood
 
 
 def near_identity(dim: int, spread: float = 0.1, seed: int = 0) -> np.ndarray:

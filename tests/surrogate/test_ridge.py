@@ -7,8 +7,8 @@ import json
 import numpy as np
 import torch
 
+from raybo.methods.ridge.model import fit_ridge
 from raybo.surrogate.outcomes import standardize
-from raybo.surrogate.ridge import fit_ridge
 
 DIM = 8
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from raybo.surrogate.slice_sampling import slice_sweep
+from raybo.methods.bock.slice_sampling import slice_sweep
 
 WIDE = np.array([[-50.0, 50.0], [-50.0, 50.0]])
 COV = np.array([[1.0, 0.8], [0.8, 2.0]])

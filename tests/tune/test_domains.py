@@ -14,7 +14,7 @@ from ray.tune.search.sample import Domain, Float
 
 from raybo.errors import SpaceError
 from raybo.space.parameters import Categorical, Int
-from raybo.tune.domains import Multiples, Pick, Scalar, scalar, signature
+from raybo.tune.space.domains import Multiples, Pick, Scalar, scalar, signature
 
 FINITE = {
     "quniform": tune.quniform(-1.0, 2.0, 0.1),

@@ -18,8 +18,8 @@ from ray.tune.search.variant_generator import generate_variants
 
 from raybo import Box, Categorical, Choice, Float, Space
 from raybo.errors import SpaceError
-from raybo.tune.description import Lost, describe, rebuild
-from raybo.tune.param_space import OwnSpace, ParamSpace, saved_search_space, search_space
+from raybo.tune.space.json import Lost, describe, rebuild
+from raybo.tune.space.param_space import OwnSpace, ParamSpace, saved_search_space, search_space
 
 
 class Thing:

@@ -7,8 +7,7 @@ import pytest
 import torch
 from scipy.integrate import quad
 
-from raybo.surrogate.kernels.base import starting_theta
-from raybo.surrogate.kernels.cylindrical import (
+from raybo.methods.bock.kernel import (
     Cylindrical,
     Gamma,
     Horseshoe,
@@ -16,6 +15,7 @@ from raybo.surrogate.kernels.cylindrical import (
     cylinder,
     polynomial,
 )
+from raybo.surrogate.kernels.base import starting_theta
 
 THETA = {
     "variance": 1.7,

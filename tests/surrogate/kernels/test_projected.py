@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from raybo.methods.rembo_rows import Target, fit_rows
+from raybo.methods.rembo.features import Clipped, LearntRows, Warped, image
+from raybo.methods.rembo.learnt_rows import Target, fit_rows
 from raybo.surrogate.kernels.base import Hyper, LogNormal, starting_theta
-from raybo.surrogate.kernels.projected import Clipped, LearntRows, Warped, image
 
 NOISE = Hyper("noise", (), 1e-8, 1.0, 1e-3, LogNormal(-8.0, 2.0))
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from raybo.methods.addtree.log_warp import stretch
 from raybo.space.parameters import Choice, Float
 from raybo.space.space import Space
 from raybo.study.optimizer import Optimizer
-from raybo.surrogate.kernels.stretch import stretch
 
 U = torch.linspace(0, 1, 101, dtype=torch.float64)
 

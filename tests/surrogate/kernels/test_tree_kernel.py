@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
+from raybo.methods.addtree.kernel import Alike, TreeKernel, buckets, tree_kernel
+from raybo.methods.addtree.posteriors import VertexPosteriors
 from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
 from raybo.space.tree import expanded, vertices
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.base import LogNormal, starting_theta
-from raybo.surrogate.kernels.tree import Alike, TreeKernel, buckets, tree_kernel
-from raybo.surrogate.vertices import VertexPosteriors
 
 INNER = Choice({"p": {"y": Float(0, 1), "z": Float(1e-3, 1, log=True)}, "q": {}})
 MIXED = Space(
@@ -53,7 +53,7 @@ def gp_of(kernel: TreeKernel, n: int) -> GP:
 def test_the_batched_kernel_is_the_sum_of_its_vertices(
     tree: tuple, n: int, few: int, stretched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("raybo.surrogate.kernels.tree._FEW", few)
+    monkeypatch.setattr("raybo.methods.addtree.kernel._FEW", few)
     kernel = tree_kernel(MIXED, tree, stretched=stretched)
     theta, X, Z = random_theta(kernel), rows(n), rows(7, 1)
     terms = [kernel.term(v, theta) for v in range(len(tree))]

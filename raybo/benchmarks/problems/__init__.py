@@ -1,0 +1,1 @@
+"""Problems to optimise."""

@@ -1,0 +1,100 @@
+"""Linear policies for MuJoCo's robots, action = W (state - mean) / deviation: return of one run.
+
+After Mania, Guy & Recht (2018), as used to compare tuners by Wang, Fonseca & Tian (2020). Mean and
+deviation of the states are those of random actions, so that a value depends on the config alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from raybo.benchmarks.problems.base import Problem
+from raybo.benchmarks.problems.datasets import DatasetError
+from raybo.benchmarks.problems.functions import Array
+from raybo.space.box import Box
+
+# Name: environment of Gymnasium, numbers of actions and of states.
+ROBOTS = {
+    "swimmer": ("Swimmer-v5", 2, 8),
+    "hopper": ("Hopper-v5", 3, 11),
+    "half-cheetah": ("HalfCheetah-v5", 6, 17),
+}
+STEPS = 1000
+_RANDOM = 3  # runs that the states are measured in
+
+
+@lru_cache(maxsize=3)
+def environment(name: str) -> Any:
+    """The robot, kept from one evaluation to the next."""
+    try:
+        importlib.import_module("mujoco")
+        gymnasium = importlib.import_module("gymnasium")
+    except ImportError:
+        raise DatasetError(
+            f"problem {name!r} needs MuJoCo; pip install 'gymnasium' 'mujoco'"
+        ) from None
+    # Without noise every run starts at rest: a swimmer that does nothing otherwise coasts on its
+    # random first velocity, for a return of 24 with seed 0 and -11 with seed 1.
+    return gymnasium.make(ROBOTS[name][0], max_episode_steps=STEPS, reset_noise_scale=0.0)
+
+
+def episode(name: str, policy: Callable[[Array], Array]) -> tuple[float, Array]:
+    """Return of one run from the same start, and the states met (steps, states)."""
+    env = environment(name)
+    state, _ = env.reset(seed=0)
+    total, states = 0.0, []
+    for _ in range(STEPS):
+        states.append(state)
+        state, reward, over, late, _ = env.step(np.clip(policy(state), -1.0, 1.0))
+        total += float(reward)
+        if over or late:
+            break
+    return total, np.array(states)
+
+
+@lru_cache(maxsize=3)
+def scales(name: str) -> tuple[Array, Array]:
+    """Mean and deviation of the states under random actions.
+
+    A linear policy would not do: at rest, where every run starts, its action is 0.
+    """
+    rng = np.random.default_rng(0)
+    n_actions = ROBOTS[name][1]
+    runs = [episode(name, lambda _: rng.uniform(-1, 1, n_actions))[1] for _ in range(_RANDOM)]
+    met = np.concatenate(runs)
+    return met.mean(0), met.std(0) + 1e-6
+
+
+@dataclass(frozen=True)
+class LinearPolicy:
+    """Return of the policy whose weights are {"x": row by row}."""
+
+    robot: str
+
+    def __call__(self, config: Mapping[str, Any]) -> float:
+        """Value at a config."""
+        _, n_actions, n_states = ROBOTS[self.robot]
+        weights = np.asarray(config["x"], dtype=np.float64).reshape(n_actions, n_states)
+        mean, deviation = scales(self.robot)
+        return episode(self.robot, lambda state: weights @ ((state - mean) / deviation))[0]
+
+
+def locomotion(robot: str) -> Problem:
+    """Problem of a robot of `ROBOTS`."""
+    _, n_actions, n_states = ROBOTS[robot]
+    dim = n_actions * n_states
+    return Problem(
+        robot,
+        partial(Box, dim),
+        LinearPolicy(robot),
+        mode="max",
+        evaluations=400,
+        description=f"MuJoCo's {robot}: return of a linear policy of {dim} weights",
+        cost="0.2 s",
+    )

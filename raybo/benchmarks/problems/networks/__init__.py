@@ -1,0 +1,1 @@
+"""Neural networks to train, prune and compress."""

@@ -1,0 +1,1 @@
+"""Solvers to configure."""

@@ -1,0 +1,1 @@
+"""Tables of results: which problems, methods and budgets."""

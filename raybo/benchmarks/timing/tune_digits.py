@@ -1,0 +1,161 @@
+"""A real tuning task: a small network on scikit-learn's digits, by searchers of Ray Tune.
+
+    python -m raybo.benchmarks.timing.tune_digits --trials 40 --seeds 3
+
+Seven hyperparameters, validation loss after a few epochs. By default the searchers are driven
+directly, one trial at a time, through the calls that Tune makes; with --tune in real runs of Ray
+Tune, two trials at a time. Random search is Ray's own sampler.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import click
+import numpy as np
+import ray
+import torch
+from ray import tune
+from ray.tune.search.optuna import OptunaSearch
+from ray.tune.search.variant_generator import generate_variants
+from sklearn.datasets import load_digits
+from torch import Tensor, nn
+
+from raybo.surrogate.linalg import one_thread
+from raybo.tune.searcher import RayBOSearch
+
+SPACE = {
+    "lr": tune.loguniform(1e-4, 1.0),
+    "momentum": tune.uniform(0.0, 0.99),
+    "weight_decay": tune.loguniform(1e-6, 1e-1),
+    "width": tune.lograndint(8, 257),
+    "layers": tune.randint(1, 4),
+    "dropout": tune.uniform(0.0, 0.7),
+    "batch": tune.choice([16, 32, 64, 128]),
+}
+EPOCHS = 6
+
+SEARCHERS: dict[str, Callable[[int], Any]] = {
+    "random": lambda seed: None,  # noqa: ARG005
+    "OptunaSearch": lambda seed: OptunaSearch(seed=seed, metric="loss", mode="min"),
+    "raybo bo": lambda seed: RayBOSearch(seed=seed, metric="loss", mode="min"),
+}
+
+
+@cache
+def digits() -> tuple[Tensor, Tensor]:
+    """Images as rows in [0, 1], and their digits."""
+    X, y = load_digits(return_X_y=True)
+    return torch.tensor(X, dtype=torch.float32) / 16, torch.tensor(y)
+
+
+def validation_loss(config: dict[str, Any]) -> float:
+    """Cross entropy on 597 images after training on 1200; the same config gives the same."""
+    X, y = digits()
+    torch.manual_seed(0)
+    layers: list[nn.Module] = []
+    width = 64
+    for _ in range(config["layers"]):
+        layers += [nn.Linear(width, config["width"]), nn.ReLU(), nn.Dropout(config["dropout"])]
+        width = config["width"]
+    net = nn.Sequential(*layers, nn.Linear(width, 10))
+    optimizer = torch.optim.SGD(
+        net.parameters(),
+        lr=config["lr"],
+        momentum=config["momentum"],
+        weight_decay=config["weight_decay"],
+    )
+    for _ in range(EPOCHS):
+        net.train()
+        order = torch.randperm(1200)
+        for start in range(0, 1200, config["batch"]):
+            batch = order[start : start + config["batch"]]
+            optimizer.zero_grad()
+            loss: Any = nn.functional.cross_entropy(net(X[batch]), y[batch])
+            loss.backward()
+            optimizer.step()
+    net.eval()
+    with torch.no_grad():
+        return float(nn.functional.cross_entropy(net(X[1200:]), y[1200:]))
+
+
+def trial(config: dict[str, Any]) -> dict[str, float]:
+    """Trainable of Tune."""
+    with one_thread():
+        return {"loss": validation_loss(config)}
+
+
+def direct(searcher: Any, trials: int, seed: int) -> list[float]:
+    """Losses of trials made one after the other."""
+    rng = np.random.default_rng(seed)
+    if searcher is not None:
+        searcher.set_search_properties("loss", "min", SPACE)
+    losses = []
+    for i in range(trials):
+        if searcher is None:
+            config = next(iter(generate_variants({"config": SPACE}, random_state=rng)))[1][
+                "config"
+            ]
+        else:
+            config = searcher.suggest(f"t{i}")
+        result = trial(config)
+        losses.append(result["loss"])
+        if searcher is not None:
+            searcher.on_trial_complete(f"t{i}", result)
+    return losses
+
+
+def in_tune(searcher: Any, trials: int, seed: int) -> list[float]:
+    """Losses of trials made by Ray Tune, two at a time."""
+    np.random.seed(seed)  # noqa: NPY002  (where Ray's random search draws from)
+    config = tune.TuneConfig(
+        search_alg=searcher,
+        num_samples=trials,
+        metric="loss",
+        mode="min",
+        reuse_actors=True,
+        max_concurrent_trials=2,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        run_config = tune.RunConfig(storage_path=folder, verbose=0)
+        results = tune.Tuner(
+            trial, param_space=SPACE, tune_config=config, run_config=run_config
+        ).fit()
+    metrics = [results[i].metrics or {} for i in range(len(results))]
+    return [float(m["loss"]) for m in metrics if "loss" in m]
+
+
+def best(losses: list[float]) -> float:
+    """Smallest loss that is a number."""
+    return min(value for value in losses if np.isfinite(value))
+
+
+@click.command(help="Best validation loss on digits found by searchers of Ray Tune.")
+@click.option("--trials", default=40, show_default=True)
+@click.option("--seeds", default=3, show_default=True, help="How many.")
+@click.option("--first", default=0, show_default=True, help="First seed.")
+@click.option("--tune", "tuner", is_flag=True, help="Real runs of Ray Tune, two at a time.")
+def main(trials: int, seeds: int, first: int, tuner: bool) -> None:
+    """Run all searchers with all seeds and print their best losses."""
+    if tuner:
+        os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+        ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+    found: dict[str, list[float]] = {name: [] for name in SEARCHERS}
+    for seed in range(first, first + seeds):
+        for name, build in SEARCHERS.items():
+            losses = (in_tune if tuner else direct)(build(seed), trials, seed)
+            found[name].append(best(losses))
+            row = {"seed": seed, "searcher": name, "halfway": best(losses[: trials // 2])}
+            click.echo(json.dumps({**row, "best": found[name][-1]}))
+    for name, values in found.items():
+        click.echo(f"{name:14} median best loss {statistics.median(values):.4f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Trials per second of Ray Tune under raybo's searcher and under those that Ray ships.
+
+    python -m raybo.benchmarks.timing.tune_throughput --trials 100 --seconds 0.3
+
+Every trial sleeps; what is compared is how long workers wait for suggestions. All searchers run
+one after the other on one local Ray, with actors reused, after a short run that warms it up. The
+figure of each is its wall time over that of Ray's own random search. Without max_concurrent_trials
+(--no-limit) Tune keeps a single trial of a searcher waiting and starts few actors. With more slots
+than cores the figures mean little: the actors of the first trials start one after the other, and
+Tune gives the trials of those that are still starting to those that have ended theirs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+import ray
+from ray import tune
+from ray.tune.search.hyperopt import HyperOptSearch
+from ray.tune.search.optuna import OptunaSearch
+
+from raybo.tune.searcher import RayBOSearch
+
+SPACE = {
+    "lr": tune.loguniform(1e-5, 1e-1),
+    "momentum": tune.uniform(0.0, 1.0),
+    "width": tune.lograndint(16, 513),
+    "layers": tune.randint(1, 6),
+    "activation": tune.choice(["relu", "gelu", "tanh"]),
+}
+
+SEARCHERS: dict[str, Callable[[], Any]] = {
+    "Ray random": lambda: None,
+    "raybo random": lambda: RayBOSearch(method="random"),
+    "raybo bo": lambda: RayBOSearch(method="bo"),
+    "OptunaSearch": lambda: OptunaSearch(seed=0),
+    "HyperOptSearch": lambda: HyperOptSearch(random_state_seed=0),
+}
+
+
+def trial(config: dict[str, Any]) -> dict[str, float]:
+    """Sleep, and return a loss with an optimum inside the space."""
+    time.sleep(config["seconds"])
+    loss = (config["momentum"] - 0.7) ** 2 + abs(config["layers"] - 3) / 5
+    return {"loss": loss + (config["activation"] != "gelu")}
+
+
+def run(
+    searcher: Any, trials: int, seconds: float, slots: int, limit: bool
+) -> tuple[float, float]:
+    """Wall time and best loss of one run."""
+    with tempfile.TemporaryDirectory() as folder:
+        tuner = tune.Tuner(
+            trial,
+            param_space={**SPACE, "seconds": seconds},
+            tune_config=tune.TuneConfig(
+                search_alg=searcher,
+                num_samples=trials,
+                metric="loss",
+                mode="min",
+                reuse_actors=True,
+                max_concurrent_trials=slots if limit else None,
+            ),
+            run_config=tune.RunConfig(storage_path=folder, verbose=0),
+        )
+        clock = time.perf_counter()
+        results = tuner.fit()
+        wall = time.perf_counter() - clock
+    if len(results) != trials or results.num_errors:
+        raise RuntimeError(f"{len(results)} trials, {results.num_errors} errors: {results.errors}")
+    return wall, float((results.get_best_result().metrics or {})["loss"])
+
+
+@click.command(help="Trials per second of Ray Tune under several searchers.")
+@click.option("--trials", default=100, show_default=True)
+@click.option("--seconds", default=0.3, show_default=True, help="Duration of a trial.")
+@click.option("--slots", default=os.cpu_count() or 1, show_default=True, help="Trials at a time.")
+@click.option("--limit/--no-limit", default=True, help="max_concurrent_trials = slots, or none.")
+@click.option("--repeats", default=1, show_default=True)
+@click.option("--only", multiple=True, type=click.Choice(list(SEARCHERS)), help="Default: all.")
+def main(
+    trials: int, seconds: float, slots: int, limit: bool, repeats: int, only: tuple[str, ...]
+) -> None:
+    """Run all searchers and print their figures, one JSON line each."""
+    os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+    ray.init(address="local", num_cpus=slots, include_dashboard=False, log_to_driver=False)
+    run(None, slots, 0.0, slots, limit=False)
+    for repeat in range(repeats):
+        base = None
+        for name in only or SEARCHERS:
+            wall, best = run(SEARCHERS[name](), trials, seconds, slots, limit)
+            base = wall if base is None else base
+            row = {"repeat": repeat, "searcher": name, "wall": round(wall, 2)}
+            click.echo(json.dumps({**row, "ratio": round(wall / base, 3), "best": best}))
+    ray.shutdown()
+
+
+if __name__ == "__main__":
+    main()

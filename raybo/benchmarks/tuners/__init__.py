@@ -1,0 +1,1 @@
+"""raybo's methods and other tuners, behind one interface."""

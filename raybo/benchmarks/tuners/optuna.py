@@ -1,0 +1,93 @@
+"""Optuna's samplers, each with its defaults."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, TPESampler
+
+from raybo.benchmarks.tuners.columns import Dimension, Flat
+from raybo.errors import MethodError
+from raybo.space.any_space import AnySpace
+
+_SAMPLERS: dict[str, Callable[[int], BaseSampler]] = {
+    "tpe": lambda seed: TPESampler(seed=seed),
+    "gp": lambda seed: GPSampler(seed=seed),
+    "cmaes": lambda seed: CmaEsSampler(seed=seed),
+}
+
+
+@dataclass
+class OptunaSampler:
+    """One of Optuna's samplers: `sampler` is "tpe", "gp" or "cmaes".
+
+    Points it did not propose are added to its study as finished trials.
+    """
+
+    space: AnySpace
+    seed: int
+    evaluations: int
+    sampler: str = "tpe"
+    _pending: dict[bytes, optuna.trial.Trial] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        if self.sampler not in _SAMPLERS:
+            raise MethodError(
+                f"sampler must be one of {', '.join(_SAMPLERS)}, got {self.sampler!r}"
+            )
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self._flat = Flat(self.space)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that a sampler or an argument is experimental
+            self._study = optuna.create_study(sampler=_SAMPLERS[self.sampler](self.seed))
+
+    def ask(self) -> dict[str, Any]:
+        """Next config to evaluate."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            trial = self._study.ask()
+            values: dict[str, float | int] = {}
+            for d in self._flat.dimensions:
+                if d.parent is None or values.get(d.parent[0]) == d.parent[1]:
+                    values[d.name] = _suggest(trial, d)
+        config = self._flat.config(values)
+        self._pending[self._flat.key(config)] = trial
+        return config
+
+    def tell(self, config: Mapping[str, Any], loss: float) -> None:
+        """Add an evaluated config."""
+        trial = self._pending.pop(self._flat.key(config), None)
+        if trial is not None:
+            self._study.tell(trial, loss)
+            return
+        values = self._flat.values(config)
+        shapes = {d.name: _distribution(d) for d in self._flat.dimensions if d.name in values}
+        self._study.add_trial(
+            optuna.trial.create_trial(params=values, distributions=shapes, value=loss)
+        )
+
+
+def _distribution(d: Dimension) -> BaseDistribution:
+    if d.kind == "float":
+        return FloatDistribution(d.low, d.high, log=d.log)
+    if d.kind == "int":
+        return IntDistribution(int(d.low), int(d.high), log=d.log)
+    return CategoricalDistribution(range(d.size))
+
+
+def _suggest(trial: optuna.trial.Trial, d: Dimension) -> Any:
+    if d.kind == "float":
+        return trial.suggest_float(d.name, d.low, d.high, log=d.log)
+    if d.kind == "int":
+        return trial.suggest_int(d.name, int(d.low), int(d.high), log=d.log)
+    return trial.suggest_categorical(d.name, range(d.size))

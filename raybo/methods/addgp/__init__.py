@@ -1,0 +1,1 @@
+"""Add-GP-UCB: additive models."""

@@ -1,0 +1,1 @@
+"""Add-Tree: conditional spaces."""

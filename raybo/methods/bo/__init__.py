@@ -1,0 +1,1 @@
+"""Bayesian optimisation with one Gaussian process."""

@@ -1,0 +1,1 @@
+"""BOCK: cylindrical kernels."""

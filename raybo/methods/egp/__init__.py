@@ -1,0 +1,1 @@
+"""EGP: elastic Gaussian process."""

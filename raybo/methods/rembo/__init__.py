@@ -1,0 +1,1 @@
+"""REMBO: random embeddings."""

@@ -1,0 +1,1 @@
+"""Ridge functions of a few free directions."""

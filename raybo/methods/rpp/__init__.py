@@ -1,0 +1,1 @@
+"""RPP: projected-additive models."""

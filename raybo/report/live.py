@@ -1,0 +1,325 @@
+"""Live view of a study: a rich display on a terminal, plain lines elsewhere, or nothing.
+
+The view only shows snapshots handed to it, so it needs neither Ray nor the study itself.
+Everything goes to stderr: a script's own output stays clean when it is piped.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from raybo.report.progress import LaneStatus, Snapshot
+
+_LINE_EVERY = (5.0, 60.0)  # seconds between plain lines: at the start, and in a long run
+_NEW_BEST_EVERY = 1.0  # seconds
+_FRAMES_PER_SECOND = 4  # smooth enough for a clock in seconds; more only flickers over ssh
+_BAR_WIDTH = (6, 40)  # columns
+_ENDED = ("finished", "failed")  # states in which nothing is left
+_FRAME_LINES = 8  # lines of a frame that are not rows of the table
+
+
+class View(Protocol):
+    """Where a study shows how far it is."""
+
+    def __enter__(self) -> Self:
+        """Start showing."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Show the last snapshot and stop."""
+
+    def update(self, snapshot: Snapshot) -> None:
+        """Show `snapshot` from now on."""
+
+    def message(self, text: str) -> None:
+        """Show a line that stays, such as how to resume."""
+
+
+def make_view(
+    progress: bool,
+    console: Console | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> View:
+    """View that suits the console: live on a terminal, plain lines elsewhere.
+
+    Parameters
+    ----------
+    progress
+        False shows messages only.
+    console
+        Where to show it; stderr by default.
+    clock
+        Seconds, for the time between two lines.
+    """
+    if console is None:
+        # A colour forced by the environment does not make a terminal of a file.
+        console = Console(stderr=True, force_terminal=None if sys.stderr.isatty() else False)
+    if not progress:
+        return SilentView(console)
+    if console.is_terminal and not console.is_dumb_terminal:
+        return TerminalView(console, clock)
+    return LineView(console, clock)
+
+
+class SilentView:
+    """Shows messages only."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        pass
+
+    def update(self, snapshot: Snapshot) -> None:
+        """Show nothing."""
+
+    def message(self, text: str) -> None:
+        """Print one line."""
+        _print_line(self._console, text)
+
+
+class LineView:
+    """Prints a plain line now and then."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        self._clock = clock
+        self._latest: Snapshot | None = None
+        self._shown: Snapshot | None = None
+        self._shown_at = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._latest is not None and self._latest != self._shown:
+            self._show(self._latest)
+
+    def update(self, snapshot: Snapshot) -> None:
+        """Print a line about `snapshot` if one is due."""
+        self._latest = snapshot
+        if self._due(snapshot):
+            self._show(snapshot)
+
+    def message(self, text: str) -> None:
+        """Print one line."""
+        _print_line(self._console, text)
+
+    def _due(self, snapshot: Snapshot) -> bool:
+        if self._shown is None or snapshot.state != self._shown.state:
+            return True
+        waited = self._clock() - self._shown_at
+        if snapshot.best_value != self._shown.best_value and waited >= _NEW_BEST_EVERY:
+            return True
+        shortest, longest = _LINE_EVERY
+        return waited >= min(max(shortest, snapshot.elapsed / 20), longest)
+
+    def _show(self, snapshot: Snapshot) -> None:
+        self._shown, self._shown_at = snapshot, self._clock()
+        _print_line(self._console, _plain(snapshot))
+
+
+class TerminalView:
+    """Repaints a few lines in place."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        self._clock = clock
+        self._snapshot: Snapshot | None = None
+        self._received = 0.0
+        self._stopped = False
+        self._live = Live(
+            console=console,
+            get_renderable=self._frame,
+            refresh_per_second=_FRAMES_PER_SECOND,
+            vertical_overflow="crop",
+            # What workers print goes above the display, but a piped stdout is left alone.
+            redirect_stdout=sys.stdout.isatty(),
+            redirect_stderr=True,
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start(refresh=True)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stopped = True
+        self._live.stop()
+
+    def update(self, snapshot: Snapshot) -> None:
+        """Show `snapshot` from the next repaint on."""
+        self._received = self._clock()
+        self._snapshot = snapshot
+
+    def message(self, text: str) -> None:
+        """Print one line above the display."""
+        _print_line(self._console, text)
+
+    def _frame(self) -> RenderableType:
+        if self._snapshot is None:
+            return "" if self._stopped else _line(("starting ...", "dim"))
+        # The clock goes on between two snapshots, however rare they are.
+        age = 0.0 if self._stopped else self._clock() - self._received
+        return Frame(self._snapshot, age)
+
+
+class Frame:
+    """One picture of a study, drawn to fit the width of the console."""
+
+    def __init__(self, snapshot: Snapshot, age: float = 0.0) -> None:
+        self._snapshot = snapshot
+        self._age = age
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RenderableType]:
+        s = self._snapshot
+        state = "" if s.state == "running" else f"  {s.state}"
+        yield _line((s.name, "bold"), (f"  {s.mode}imise", "dim"), (state, "yellow"))
+        yield self._bar(options.max_width)
+        yield _line(
+            (f"{s.done} done", "green"),
+            (f"  {s.running} running", "cyan"),
+            (f"  {s.failed} failed", "red" if s.failed else "dim"),
+            (f"  {s.workers} workers {s.use:.0%} busy", ""),
+            (f"  {_rate(s.rate)}" if s.rate else "", "dim"),
+        )
+        if s.best_value is not None:
+            yield _line(
+                (f"best {_number(s.best_value)}", "bold"),
+                (f"  trial {s.best_number}  ", ""),
+                (s.best_config_text, "dim"),
+            )
+        if len(s.lanes) > 1:
+            yield _lane_table(s, max(1, console.height - _FRAME_LINES))
+
+    def _bar(self, width: int) -> RenderableType:
+        s = self._snapshot
+        elapsed = s.elapsed + self._age
+        eta = None if s.eta is None else max(0.0, s.eta - self._age)
+        text = _times(s, elapsed, eta)
+        if s.total is not None:
+            text = f"{s.done + s.failed}/{s.total}  {text}"
+        share = _share(s, elapsed, eta)
+        narrow, wide = _BAR_WIDTH
+        room = width - len(text) - 2
+        if room < narrow:
+            return _line((text, ""))
+        bar = ProgressBar(
+            total=1.0, completed=share or 0.0, width=min(room, wide), pulse=share is None
+        )
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        grid.add_row(bar, Text(text, no_wrap=True))
+        return grid
+
+
+def _lane_table(snapshot: Snapshot, n_rows: int) -> Table:
+    better = min if snapshot.mode == "min" else max
+    best = better((x.best for x in snapshot.lanes if x.best is not None), default=None)
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for header in ("embedding", "evaluations", "running", "best"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for lane in snapshot.lanes[:n_rows]:
+        leads = best is not None and lane.best == best
+        table.add_row(*_lane_cells(lane), style="bold" if leads else "")
+    if len(snapshot.lanes) > n_rows:
+        table.add_row(f"... {len(snapshot.lanes) - n_rows} more", style="dim")
+    return table
+
+
+def _lane_cells(lane: LaneStatus) -> tuple[str, str, str, str]:
+    best = "-" if lane.best is None else _number(lane.best)
+    return str(lane.index + 1), str(lane.done), str(lane.running), best
+
+
+def _plain(s: Snapshot) -> str:
+    ended = s.done + s.failed
+    parts = [f"{ended}/{s.total}" if s.total is not None else f"{ended} evaluations"]
+    parts += [f"{s.running} running", f"{s.failed} failed"]
+    if s.best_value is not None:
+        parts.append(f"best {_number(s.best_value)} (trial {s.best_number})")
+    parts += [f"{s.workers} workers {s.use:.0%} busy", _times(s, s.elapsed, s.eta)]
+    if s.state != "running":
+        parts.append(s.state)
+    return f"[{s.name}] {', '.join(parts)}"
+
+
+def _share(s: Snapshot, elapsed: float, eta: float | None) -> float | None:
+    """Share of the work that is done; None when nobody can tell."""
+    if s.total:
+        return min(1.0, (s.done + s.failed) / s.total)
+    if eta is not None and elapsed + eta > 0:
+        return elapsed / (elapsed + eta)
+    return None
+
+
+def _times(s: Snapshot, elapsed: float, eta: float | None) -> str:
+    left = "" if eta is None or s.state in _ENDED else f", {_duration(eta)} left"
+    return f"{_duration(elapsed)}{left}"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= 48:
+        return f"{hours // 24}d {hours % 24}h"
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _rate(per_second: float) -> str:
+    if per_second >= 1:
+        return f"{per_second:.1f}/s"
+    return f"{60 * per_second:.1f}/min" if 60 * per_second >= 1 else f"{3600 * per_second:.1f}/h"
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}"
+
+
+def _line(*parts: tuple[str, str]) -> Text:
+    text = Text(no_wrap=True, overflow="ellipsis")
+    for part, style in parts:
+        text.append(_printable(part), style or None)
+    return text
+
+
+def _print_line(console: Console, text: str) -> None:
+    for line in text.split("\n"):
+        console.print(_printable(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def _printable(text: str) -> str:
+    """`text` without control characters: names and values are the user's, and may hold any."""
+    return "".join(c if c.isprintable() else " " for c in text)

@@ -1,0 +1,1 @@
+"""Evaluations on Ray workers."""

@@ -1,0 +1,1 @@
+"""Proposals, made ahead of demand."""

@@ -1,0 +1,73 @@
+"""Arguments of `optimize` for a study that exists, recalled from its journal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from raybo.errors import RayboError, StudyError
+from raybo.result import load_record
+from raybo.runtime.code import load_objective
+from raybo.space.definition import space_from_definition
+from raybo.study.journal.record import Record
+
+
+def recall(name: str, storage: str, changes: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Arguments of `optimize` that go on with a study.
+
+    Parameters
+    ----------
+    name, storage
+        The study, and where it is kept.
+    changes
+        Limits and resources that are to be different now.
+    folder
+        Where to look for the module of the objective first.
+
+    Raises
+    ------
+    StudyError
+        When there is no such study, its budget is spent, or the journal cannot hold what is
+        needed: an objective that cannot be imported, a method or resources that are objects.
+    """
+    record = load_record(name, storage)
+    settings = {**record.session.get("settings", {}), **changes}
+    _check_room(record, settings)
+    try:
+        arguments = _recorded(record, folder)
+        if settings["resources"] is None:
+            raise StudyError("its resources are a function of the config, or hold objects")
+    except RayboError as error:
+        raise StudyError(
+            f"study {name!r}: {error}; resume it from Python with raybo.optimize(objective, "
+            f"space, name={name!r}, storage={storage!r}, ...)"
+        ) from error
+    return {"name": record.header["name"], "storage": storage, **arguments, **settings}
+
+
+def _recorded(record: Record, folder: Path) -> dict[str, Any]:
+    header = record.header
+    method = header["method"]["name"]
+    if header["objective"] is None:
+        raise StudyError("its objective is a lambda, or a function of a script or notebook")
+    if ":" in method:
+        raise StudyError(f"its method is an object of {method}")
+    return {
+        "objective": load_objective(header["objective"], folder),
+        "space": space_from_definition(header["space"]),
+        "method": method,
+        "method_options": header["method"]["options"],
+        **{key: header[key] for key in ("mode", "metric", "seed")},
+    }
+
+
+def _check_room(record: Record, settings: Mapping[str, Any]) -> None:
+    """Raise when the budget is spent, before a Ray is started for nothing."""
+    finished, limit = len(record.order) - len(record.given), settings.get("max_trials")
+    if limit is not None and finished >= limit:
+        name = record.header["name"]
+        raise StudyError(
+            f"study {name!r} has {finished} trials and was to have {limit}; go on with "
+            f"raybo resume {name} --trials {2 * finished}"
+        )

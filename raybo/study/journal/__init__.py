@@ -1,0 +1,1 @@
+"""The journal of a study: records, files, locks."""

@@ -1,0 +1,1 @@
+"""Ray Tune's search spaces as raybo's."""
