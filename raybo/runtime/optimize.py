@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import math
+import operator
 import os
 import pickle
 import socket
@@ -18,7 +19,7 @@ import ray
 from raybo import __version__
 from raybo.errors import StudyError
 from raybo.methods.base import Method
-from raybo.methods.registry import build_method, describe_method
+from raybo.methods.registry import build_method, describe_method, is_same_method
 from raybo.report.live import make_view
 from raybo.result import Result
 from raybo.runtime.cluster import check_resources, connect, default_workers, driver_node
@@ -239,7 +240,8 @@ def _check_same(record: Record, header: Mapping[str, Any], store: Store, resume:
         )
     changes = difference(old["space"], header["space"])
     for key in ("method", "mode", "metric", "seed"):
-        if old[key] != header[key]:
+        same = is_same_method if key == "method" else operator.eq
+        if not same(old[key], header[key]):
             changes.append(f"{key}: was {old[key]!r}, now {header[key]!r}")
     if changes:
         raise StudyError(

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from raybo.arrays import Array
 from raybo.errors import ObjectiveError, SpaceExhausted, StudyError, SurrogateError
-from raybo.methods.base import Array, Data, Method, Proposal
+from raybo.methods.base import FULL, Data, Effort, Method, Proposal
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective, finite_number
 from raybo.study.trial import State, Trial
@@ -38,12 +39,12 @@ class Study:
         self.trials: dict[int, Trial] = {}  # by number, in the order of their numbers
         self._rows: dict[int, Array] = {}
         self._seen: set[bytes] = set()
-        self._scratch: dict[str, Any] = {}
+        self._cache: dict[str, Any] = {}
 
-    def ask(self, number: int | None = None, haste: int = 0) -> Trial:
+    def ask(self, number: int | None = None, effort: Effort = FULL) -> Trial:
         """Propose a trial; `number` is the next free one unless it is given.
 
-        A method takes less care the more haste there is, up to `MOST_HASTE`.
+        With less than full effort a method takes less care and less time.
         """
         number = self.next_number if number is None else number
         if number in self.trials:
@@ -51,7 +52,7 @@ class Study:
         self._check_exhausted()
         rng = np.random.default_rng([self.seed, number])
         try:
-            proposal = self.method.propose(self._data(number, haste), rng)
+            proposal = self.method.propose(self._data(number, effort), rng)
         except SurrogateError as error:
             logger.warning("trial %d is a random point, since the model failed: %s", number, error)
             proposal = Proposal(config=self.space.draw(rng))
@@ -125,7 +126,7 @@ class Study:
             raise StudyError(f"trial {number} was already told ({how}); a trial is told once")
         return trial
 
-    def _data(self, number: int, haste: int) -> Data:
+    def _data(self, number: int, effort: Effort) -> Data:
         lanes = self.method.lanes
         lane = [t for t in self.trials.values() if (t.number - number) % lanes == 0]
         told = [t for t in lane if t.state is not State.PENDING]
@@ -141,8 +142,8 @@ class Study:
             memos=tuple(t.memo for t in told),
             pending=self._stack(pending),
             pending_memos=tuple(t.memo for t in pending),
-            haste=haste,
-            scratch=self._scratch,
+            effort=effort,
+            cache=self._cache,
         )
 
     def _stack(self, trials: list[Trial]) -> Array:

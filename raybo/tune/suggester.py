@@ -9,7 +9,7 @@ from typing import Any
 import ray
 
 from raybo.errors import RayboError, SpaceExhausted
-from raybo.methods.base import Method
+from raybo.methods.base import EFFORTS, Method
 from raybo.methods.registry import build_method
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective
@@ -69,7 +69,7 @@ class Suggester:
         for update in updates:
             self._learn(update)
         try:
-            trial = self._study.ask(number, haste)
+            trial = self._study.ask(number, EFFORTS[haste])
         except SpaceExhausted as error:
             return Answer(exhausted=str(error))
         if self._search.snap is not None:

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from raybo.acquisition.maximizers.base import Acquisition, Maximizer, Region, values
-from raybo.acquisition.maximizers.elastic import Elastic, largest_stretch
+from raybo.acquisition.maximizers.elastic import Elastic, largest_multiple
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.benchmarks.problems.base import get_problem
 from raybo.benchmarks.run import single_thread, wide_console
@@ -80,7 +80,7 @@ def compare(problem: str, preset: str, acquisition: str, starts: str, seed: int)
 
 
 def _elastic(gp: GP, acquisition: str, starts: str, n: int) -> Elastic:
-    search = Elastic(acquisition_family(gp, acquisition, n), largest_stretch(gp), N_STARTS)
+    search = Elastic(acquisition_family(gp, acquisition, n), largest_multiple(gp), N_STARTS)
     return search if starts == "screened" else replace(search, n_screened=0)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from raybo.methods.base import MOST_HASTE
+from raybo.methods.base import EFFORTS
 
 # A worker may wait for a fresh proposal when that costs at most this share of its time: with
 # one worker and hour-long evaluations every proposal knows all results, as in a sequential run.
 FRESH_SHARE = 0.01
 
 CALL_SECONDS = 0.003  # what a call to a proposer costs beside its work
+MOST_HASTE = len(EFFORTS) - 1
 INSTANT = 10 * CALL_SECONDS  # trials as short as this are bound by calls
 
 LONGEST_CALL = 0.1  # seconds: a call does not keep its first proposal for longer

@@ -16,7 +16,7 @@ from typing import Any
 import ray
 
 from raybo.errors import RayboError
-from raybo.methods.base import Method
+from raybo.methods.base import EFFORTS, Method
 from raybo.runtime.proposals.pacing import LONGEST_CALL
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective
@@ -72,7 +72,7 @@ class Proposer:
             for number in numbers:
                 if ready and ready[-1] + statistics.median(self._recent) > ready[0] + LONGEST_CALL:
                     break
-                trial = self._study.ask(number, haste)
+                trial = self._study.ask(number, EFFORTS[haste])
                 items.append((number, self._study.space.to_json(trial.config), trial.memo))
                 ready.append(time.perf_counter())
                 self._recent.append(ready[-1] - (ready[-2] if len(ready) > 1 else began))
