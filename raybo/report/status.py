@@ -128,7 +128,7 @@ def closing_text(outcome: Outcome, flags: str, trials: int | None) -> str:
     more = f" --trials {2 * trials}" if trials and len(outcome.trials) >= trials else ""
     lines += [f"Journal  {_near(outcome.location)}", f"Report   raybo report {name}{flags}"]
     lines += [f"Table    raybo export {name} --to csv{flags}"]
-    lines += [f"Go on    raybo resume {name}{more}{flags}"]
+    lines += [f"Resume   raybo resume {name}{more}{flags}"]
     return "\n".join(lines)
 
 
