@@ -6,12 +6,13 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from raybo.errors import RayboError
 from raybo.report import plots, summary
 from raybo.report.text import config_text, duration, method_text
-from raybo.study.outcome import Outcome
+from raybo.study.outcome import Outcome, encodable
 from raybo.study.trial import State
 
 try:
@@ -51,8 +52,7 @@ def write_report(
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Text from elsewhere may hold half a surrogate pair, which UTF-8 cannot.
-    target.write_text(render(outcome, optimum), encoding="utf-8", errors="backslashreplace")
+    target.write_text(encodable(render(outcome, optimum)), encoding="utf-8")
     return target
 
 
@@ -135,7 +135,7 @@ def _resume(outcome: Outcome) -> Section:
     name, storage = outcome.name, outcome.location.rstrip("/").rpartition("/")[0]
     more = 2 * max(1, len(outcome.trials))
     lines = [
-        f"raybo resume {name} --trials {more} --storage {storage}",
+        f"raybo resume {quote(name)} --trials {more} --storage {quote(storage)}",
         f"raybo.optimize(objective, space, name={name!r}, storage={storage!r}, max_trials={more})",
     ]
     note = f"A study continues from its journal: {outcome.location}"

@@ -71,7 +71,7 @@ class Lock:
 
 
 def read_holder(path: Path) -> dict[str, Any]:
-    """Return the last known holder of a lock: pid, host, since, epoch; empty when there is none."""
+    """Return the last known holder of a lock (pid, host, since, epoch), or an empty dict."""
     try:
         return checked_holder(json.loads(path.read_bytes()))
     except (OSError, ValueError):
