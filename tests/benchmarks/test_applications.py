@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 
 from raybo.benchmarks.problems import alloy, body_parts, cosmology
 from raybo.benchmarks.problems import lasso_svm as high_tasks
-from raybo.benchmarks.problems.base import get_problem
+from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.problems.datasets import DatasetError
 from raybo.benchmarks.problems.networks import pruning, stochastic_depth
 from raybo.benchmarks.tables.registry import TASKS

@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from raybo.benchmarks.problems import cascade_stumps
-from raybo.benchmarks.problems.base import get_problem
+from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.problems.cascade_stumps import (
     auc,
     cascade_votes,

@@ -9,8 +9,8 @@ import pytest
 import ray
 
 from raybo.benchmarks.faults.chaos import Attack, endure, kill_worker, make_kill_coordinator
-from raybo.benchmarks.faults.evidence import STUDY, Receipt, append_line, examine, write_result
-from raybo.benchmarks.faults.torn import count_bad_cuts, count_unnoticed_flips
+from raybo.benchmarks.faults.audit import STUDY, Receipt, append_line, examine, write_result
+from raybo.benchmarks.faults.damage import count_bad_cuts, count_unnoticed_flips
 from raybo.study.journal.journal import JOURNAL_FILE, Journal
 from raybo.study.trial import State, Trial
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from raybo.benchmarks.problems import face_cascade
-from raybo.benchmarks.problems.base import get_problem
+from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.problems.datasets import DatasetError
 from raybo.benchmarks.problems.face_cascade import (
     FILE,

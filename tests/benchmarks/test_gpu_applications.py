@@ -13,7 +13,8 @@ import torch
 from PIL import Image
 
 from raybo.benchmarks import run
-from raybo.benchmarks.problems.base import BenchmarkError, get_problem
+from raybo.benchmarks.problems.base import BenchmarkError
+from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.problems.networks import cifar10, resnet_activations, vgg_pruning
 from raybo.benchmarks.tables.base import Cell
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from raybo.benchmarks.problems.base import BenchmarkError, get_problem
+from raybo.benchmarks.problems.base import BenchmarkError
+from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.problems.networks import layer as module
 from raybo.benchmarks.tables.registry import get_task
 

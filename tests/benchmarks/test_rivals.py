@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raybo.benchmarks.problems.base import BenchmarkError, get_problem
+from raybo.benchmarks.problems.base import BenchmarkError
+from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.tuners import base as rivals
 from raybo.benchmarks.tuners.base import (
     PEERS,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from raybo.benchmarks.problems.base import get_problem
+from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.problems.datasets import DatasetError
 from raybo.benchmarks.problems.solvers import lp_solve as module
 from raybo.benchmarks.problems.solvers.corridor import (

@@ -7,7 +7,7 @@ from collections import deque
 import numpy as np
 
 from raybo import Optimizer
-from raybo.benchmarks.problems.base import get_problem
+from raybo.benchmarks.problems.registry import get_problem
 from raybo.methods.bo.default import Bo
 from raybo.space.parameters import Float
 from raybo.space.space import Space

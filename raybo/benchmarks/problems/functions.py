@@ -7,10 +7,9 @@ All are minimised except `gaussian_pdf` and `RppMixture`, which their papers max
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,21 +107,6 @@ def gaussian_pdf(x: Array) -> float:
     """
     a, b = x[0::2], x[1::2]
     return math.exp(-0.5 * float(np.sum(a**2 + b**2 - 1.8 * a * b)) / 0.19)
-
-
-def jenatton(config: Mapping[str, Any]) -> float:
-    """Tree function of Jenatton et al. (2017), as in Add-Tree, Figure 3; minimum 0.1.
-
-    Notes
-    -----
-    x1 = 0: r8 + (x4^2 + 0.1 if x2 = 0 else x5^2 + 0.2);
-    x1 = 1: r9 + (x6^2 + 0.3 if x3 = 0 else x7^2 + 0.4); x in [-1, 1], r in [0, 1].
-    """
-    [(side, inside)] = config["x1"].items()
-    shared, choice, offset = ("r8", "x2", 0.1) if side == "0" else ("r9", "x3", 0.3)
-    [(branch, leaf)] = inside[choice].items()
-    [value] = leaf.values()
-    return float(value**2 + offset + 0.1 * int(branch) + inside[shared])
 
 
 @dataclass(frozen=True)

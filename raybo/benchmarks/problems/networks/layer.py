@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from raybo.benchmarks.problems.base import BenchmarkError, Problem
-from raybo.benchmarks.problems.networks.fc3 import mnist
+from raybo.benchmarks.problems.networks.mnist import mnist
 from raybo.space.box import Box
 
 PIXELS, CLASSES = 784, 10

@@ -21,9 +21,9 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, elu, leaky_relu, relu
 
 from raybo.benchmarks.problems.base import Problem
-from raybo.benchmarks.problems.blocks import BLOCKS, blocks_space
+from raybo.benchmarks.problems.conditional import BLOCKS, blocks_space
 from raybo.benchmarks.problems.datasets import cached
-from raybo.benchmarks.problems.networks.fc3 import mnist
+from raybo.benchmarks.problems.networks.mnist import mnist
 from raybo.space.parameters import Choice, Float
 from raybo.space.space import Space
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, pad, relu
 
 from raybo.benchmarks.problems.base import Problem
-from raybo.benchmarks.problems.blocks import BLOCKS
+from raybo.benchmarks.problems.conditional import BLOCKS
 from raybo.benchmarks.problems.networks.cifar10 import GPUS, train, usable_device
 from raybo.benchmarks.problems.networks.pruning import activation_space
 

@@ -25,7 +25,7 @@ from torch.nn.functional import cross_entropy, layer_norm, relu
 from raybo.benchmarks.problems.base import Problem
 from raybo.benchmarks.problems.datasets import cached
 from raybo.benchmarks.problems.functions import Array
-from raybo.benchmarks.problems.networks.fc3 import mnist
+from raybo.benchmarks.problems.networks.mnist import mnist
 from raybo.space.box import Box
 
 logger = logging.getLogger(__name__)

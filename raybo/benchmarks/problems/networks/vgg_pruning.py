@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from raybo.benchmarks.problems.base import Problem
-from raybo.benchmarks.problems.blocks import BLOCKS, RATIOS
+from raybo.benchmarks.problems.conditional import BLOCKS, RATIOS
 from raybo.benchmarks.problems.datasets import cached
 from raybo.benchmarks.problems.networks.cifar10 import GPUS, train, usable_device
 from raybo.benchmarks.problems.networks.pruning import keep_mask, pruning_space

@@ -1,11 +1,11 @@
-"""How well a model of few random points predicts a conditional function (Add-Tree, Figure 4b).
+"""Test error of models of a conditional function, by number of points (Add-Tree, Figure 4b).
 
-    python -m raybo.benchmarks.tables.tree_regression --seeds 10
+    raybo bench addtree-regression --seeds 10
 
 Points are drawn as in section 5.1: every choice a fair coin, every parameter uniform. The table
 shows the median over the seeds of log10 of the mean squared error on 50 other points, for the
-Add-Tree process and for a process of its own per leaf. The paper reads off its figure that 1e-4
-takes 24 points with Add-Tree and 44 with independent processes.
+Add-Tree process and for one process per leaf. In the paper's figure an error of 1e-4 takes 24
+points with Add-Tree and 44 with independent processes.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import numpy as np
 import torch
 from rich.table import Table
 
-from raybo.benchmarks.problems.base import Problem, get_problem
-from raybo.benchmarks.run import single_thread, wide_console
+from raybo.benchmarks.problems.base import Problem
+from raybo.benchmarks.problems.registry import get_problem
+from raybo.benchmarks.terminal import single_thread, wide_console
 from raybo.benchmarks.tuners.independent_gps import leaves
 from raybo.methods.addtree.kernel import NOISE_HYPER, tree_kernel
 from raybo.methods.base import Array
@@ -34,16 +35,16 @@ TEST_POINTS = 50
 
 
 def by_tree(space: AnySpace, X: Array, y: Array, Z: Array) -> Array:
-    """Predictions of the Add-Tree process at Z."""
+    """Return the predictions of the Add-Tree process at Z."""
     kernel = tree_kernel(space, vertices(space), stretched=True)
     start = {**starting_theta(kernel), "noise": torch.tensor(NOISE_HYPER.start).double()}
-    rows, told = torch.as_tensor(X), torch.as_tensor(y)
-    theta = fit(kernel, rows, told, [start], noise=NOISE_HYPER, mean=0.0)
-    return GP.of(kernel, theta, rows, told).posterior(torch.as_tensor(Z)).mean.numpy()
+    rows, values = torch.as_tensor(X), torch.as_tensor(y)
+    theta = fit(kernel, rows, values, [start], noise=NOISE_HYPER, mean=0.0)
+    return GP.of(kernel, theta, rows, values).posterior(torch.as_tensor(Z)).mean.numpy()
 
 
 def by_leaf(space: AnySpace, X: Array, y: Array, Z: Array) -> Array:
-    """Predictions of one process per leaf at Z; a leaf without points predicts their mean."""
+    """Return the predictions of one process per leaf at Z; without points, the mean of y."""
     predicted = np.full(len(Z), y.mean())
     for leaf in leaves(space):
         inside, asked = (
@@ -57,7 +58,7 @@ def by_leaf(space: AnySpace, X: Array, y: Array, Z: Array) -> Array:
 
 
 def _choices(space: AnySpace, base: tuple[float, ...]) -> list[int]:
-    """Choices that are active in the leaf of the row `base`."""
+    """Return the choices that are active in the leaf of the row `base`."""
     active = space.active(np.array([base]))[0]
     return [c.index for c in space.columns if c.kind == "choice" and active[c.index]]
 
@@ -70,7 +71,7 @@ MODELS: dict[str, Model] = {"Add-Tree": by_tree, "independent": by_leaf}
 
 
 def log_error(problem: Problem, model: Model, n: int, seed: int) -> float:
-    """log10 of the mean squared error on 50 points of a model of n points."""
+    """Return log10 of the mean squared error on 50 points of a model of n points."""
     space, rng = problem.space, np.random.default_rng(seed)
     rows = space.sample(n + TEST_POINTS, rng)
     values = np.array([problem.objective(space.decode(row)) for row in rows])
@@ -81,11 +82,11 @@ def log_error(problem: Problem, model: Model, n: int, seed: int) -> float:
 
 
 @click.command()
-@click.option("--seeds", default=10, show_default=True, help="Training sets per number of points.")
-@click.option("--points", default="16,20,24,30,36,44", show_default=True, help="Training points.")
+@click.option("--seeds", default=10, show_default=True, help="training sets per number of points")
+@click.option("--points", default="16,20,24,30,36,44", help="numbers of training points")
 @click.option("--problem", default="jenatton", show_default=True)
 def command(seeds: int, points: str, problem: str) -> None:
-    """Test errors of models of a conditional function."""
+    """Print the test errors of models of a conditional function."""
     single_thread()
     sizes = [int(text) for text in points.split(",")]
     table = Table(title=f"{problem}: log10 of the test error, median of {seeds}")
@@ -99,7 +100,3 @@ def command(seeds: int, points: str, problem: str) -> None:
         ]
         table.add_row(name, *(f"{np.median(row):.2f}" for row in errors))
     wide_console().print(table)
-
-
-if __name__ == "__main__":
-    command()

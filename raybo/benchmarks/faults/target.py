@@ -1,17 +1,16 @@
-"""A study to attack, run as `python -m raybo.benchmarks.faults.victim FOLDER`."""
+"""The study whose processes are killed: `python -m raybo.benchmarks.faults.target FOLDER`."""
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 import click
 
-from raybo.benchmarks.faults.evidence import STUDY, Receipt, Witness, write_result
+from raybo.benchmarks.faults.audit import STUDY, LogCallback, LoggedObjective, write_result
 from raybo.runtime.optimize import optimize
 from raybo.space.parameters import Float
 
-_RETRIES = 1000  # a trial is not to blame for the kills that it sees
+_RETRIES = 1000  # no trial fails for being killed
 
 
 @click.command()
@@ -21,9 +20,8 @@ _RETRIES = 1000  # a trial is not to blame for the kills that it sees
 @click.option("--seconds", nargs=2, default=(0.2, 0.6), help="shortest and longest evaluation")
 def command(folder: Path, trials: int, workers: int, seconds: tuple[float, float]) -> None:
     """Run, or resume, the study in FOLDER."""
-    logging.getLogger("ray._private.authentication").setLevel(logging.ERROR)
     result = optimize(
-        Witness(str(folder), seconds),
+        LoggedObjective(str(folder), seconds),
         {"x": Float(0, 1)},
         method="random",
         max_trials=trials,
@@ -32,7 +30,7 @@ def command(folder: Path, trials: int, workers: int, seconds: tuple[float, float
         retries=_RETRIES,
         storage=folder,
         name=STUDY,
-        callbacks=[Receipt(folder)],
+        callbacks=[LogCallback(folder)],
     )
     write_result(folder, result.trials)
 

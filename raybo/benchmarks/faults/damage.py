@@ -1,4 +1,4 @@
-"""A journal that is damaged on purpose: cut at every byte of its end, and with flipped bits."""
+"""Damage to a journal: cut at every byte of its end, or with flipped bits."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from pathlib import Path
 from raybo.errors import JournalError
 from raybo.study.journal.journal import JOURNAL_FILE, Journal, parse_journal, read_journal
 
-_MEMORY = Path("/dev/shm")  # thousands of journals are opened: none has to reach a disk
+_MEMORY = Path("/dev/shm")  # thousands of journals are opened, and none needs a disk
 _LOGGER = logging.getLogger("raybo.study.journal.journal")
 
 
 def count_bad_cuts(data: bytes, records: int = 20) -> tuple[int, int]:
-    """Cuts of a journal, one before each byte of its last `records`, and how many went wrong.
+    """Cut a journal before each byte of its last `records`; return the cuts and the bad ones.
 
-    A cut journal has to open, hold all records but the torn one (which is whole if only its
-    newline is missing), keep the torn bytes aside, take another record, and open again.
+    A cut journal must open, hold all records but the torn one (which is complete if only its
+    newline is missing), save the torn bytes, accept another record, and open again.
     """
     lines = data.splitlines(keepends=True)
     begin = sum(map(len, lines[:-records]))
-    events = parse_journal(data, "whole").events
+    events = parse_journal(data, "complete").events
     bad = 0
     for cut in range(begin, len(data) + 1):
-        whole = parsed = 0
+        kept = parsed = 0
         for line in lines:
-            if whole + len(line) - 1 > cut:
+            if kept + len(line) - 1 > cut:
                 break
-            whole, parsed = whole + len(line), parsed + 1
+            kept, parsed = kept + len(line), parsed + 1
         with _damaged(data[:cut]) as folder:
             try:
-                good = _is_whole(folder, events[:parsed], data[: min(whole, cut)], data[:cut])
+                good = _is_intact(folder, events[:parsed], data[: min(kept, cut)], data[:cut])
             except (JournalError, OSError):
                 good = False
         bad += not good
     return len(data) + 1 - begin, bad
 
 
-def _is_whole(folder: Path, events: list[dict[str, object]], kept: bytes, cut: bytes) -> bool:
+def _is_intact(folder: Path, events: list[dict[str, object]], kept: bytes, cut: bytes) -> bool:
     journal = Journal(folder)
     found = journal.contents.events
     journal.append({"kind": "points", "configs": []})
@@ -54,12 +54,12 @@ def _is_whole(folder: Path, events: list[dict[str, object]], kept: bytes, cut: b
 
 
 def count_unnoticed_flips(data: bytes, flips: int = 1000, seed: int = 0) -> int:
-    """Random bit flips, of `flips`, after which a journal opens without an error or a warning.
+    """Flip random bits one at a time; return how often a journal opens without a complaint.
 
-    A flip that is only warned of must leave all records.
+    A flip that causes only a warning must leave all records.
     """
     rng = random.Random(seed)
-    events = parse_journal(data, "whole").events
+    events = parse_journal(data, "complete").events
     unnoticed = 0
     for _ in range(flips):
         flipped = bytearray(data)
@@ -89,7 +89,7 @@ def _damaged(data: bytes) -> Iterator[Path]:
 
 @contextmanager
 def _warnings() -> Iterator[list[str]]:
-    """Warnings of the journal, which are not shown meanwhile."""
+    """Collect the warnings of the journal, and show none."""
     messages: list[str] = []
 
     class Keep(logging.Handler):

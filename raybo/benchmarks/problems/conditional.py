@@ -1,7 +1,8 @@
-"""Independent choices side by side: a method for each of three blocks, as in pruning VGG16.
+"""Conditional problems: the Jenatton function, and choices side by side.
 
-Add-Tree, section 5.3, has 3 blocks of a network, each pruned by one of 2 methods with 3 ratios.
-The paper expands the choices into a tree with 42 parameters; without that there are 18.
+The blocks are after Add-Tree, section 5.3: three blocks of VGG16, each pruned by one of 2 methods
+with 3 ratios. The paper expands the choices into a tree with 42 parameters; without that there
+are 18.
 """
 
 from __future__ import annotations
@@ -35,6 +36,42 @@ _LEAST3 = -3.862779787332663
 _draw = np.random.default_rng(0)
 _ORDERS = np.array([[_draw.permutation(RATIOS) for _ in METHODS] for _ in range(BLOCKS)])
 _TURNED = _draw.integers(0, 2, (BLOCKS, len(METHODS), RATIOS))
+
+
+def jenatton(config: Mapping[str, Any]) -> float:
+    """Tree function of Jenatton et al. (2017), as in Add-Tree, Figure 3; minimum 0.1.
+
+    Notes
+    -----
+    x1 = 0: r8 + (x4^2 + 0.1 if x2 = 0 else x5^2 + 0.2);
+    x1 = 1: r9 + (x6^2 + 0.3 if x3 = 0 else x7^2 + 0.4); x in [-1, 1], r in [0, 1].
+    """
+    [(side, inside)] = config["x1"].items()
+    shared, choice, offset = ("r8", "x2", 0.1) if side == "0" else ("r9", "x3", 0.3)
+    [(branch, leaf)] = inside[choice].items()
+    [value] = leaf.values()
+    return float(value**2 + offset + 0.1 * int(branch) + inside[shared])
+
+
+def jenatton_space() -> Space:
+    """Return its space: two levels of binary choices, r8 and r9 shared by two leaves each."""
+    x, r = Float(-1, 1), Float(0, 1)
+    return Space(
+        {
+            "x1": Choice(
+                {
+                    "0": {"r8": r, "x2": Choice({"0": {"x4": x}, "1": {"x5": x}})},
+                    "1": {"r9": r, "x3": Choice({"0": {"x6": x}, "1": {"x7": x}})},
+                }
+            )
+        }
+    )
+
+
+def jenatton_problem() -> Problem:
+    """Return the Jenatton function as a problem."""
+    description = "Tree function of Jenatton et al. (2017): 3 binary choices, 6 floats"
+    return Problem("jenatton", jenatton_space, jenatton, 0.1, "min", 80, description)
 
 
 def blocks_space(most: float = 1.0) -> Space:
