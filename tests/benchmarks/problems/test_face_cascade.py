@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from raybo.benchmarks.problems import face_cascade
-from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.problems.datasets import DatasetError
 from raybo.benchmarks.problems.face_cascade import (
     FILE,
@@ -22,7 +21,7 @@ from raybo.benchmarks.problems.face_cascade import (
     stage_sums,
     threshold_ranges,
 )
-from raybo.benchmarks.tables.registry import get_task
+from raybo.benchmarks.problems.registry import get_problem
 
 RECTANGLES = [  # of three features: x, y, width, height, weight
     [(3, 7, 14, 4, -1.0), (3, 9, 14, 2, 2.0)],
@@ -132,10 +131,8 @@ def test_an_opencv_without_cascades_is_named(
         face_cascade.load()
 
 
-def test_the_problem_and_its_task_are_known() -> None:
-    problem = get_problem("face-cascade")
-    assert problem.space.dim == 22
-    assert get_task("rpp-cascade").problems == ["face-cascade"]
+def test_the_problem_has_a_threshold_for_each_stage() -> None:
+    assert get_problem("face-cascade").space.dim == 22
 
 
 def test_decisions_are_those_of_opencv() -> None:

@@ -12,11 +12,9 @@ import pytest
 import torch
 from PIL import Image
 
-from raybo.benchmarks import run
 from raybo.benchmarks.problems.base import BenchmarkError
-from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.problems.networks import cifar10, resnet_activations, vgg_pruning
-from raybo.benchmarks.tables.base import Cell
+from raybo.benchmarks.problems.registry import get_problem
 
 TINY = (4,) * 5
 
@@ -36,7 +34,7 @@ ACTIVATIONS = {
 
 @pytest.fixture
 def images(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Dark and bright images in the place of CIFAR-10, narrow networks and short trainings."""
+    """Dark and bright images instead of CIFAR-10, narrow networks and short trainings."""
     rng = np.random.default_rng(0)
     labels = rng.integers(2, size=160)
     pixels = (labels[:, None, None, None] * 120 + rng.integers(120, size=(160, 32, 32, 3))).astype(
@@ -98,8 +96,6 @@ def test_pruning_is_share_gone_plus_accuracy() -> None:
     assert halved == objective(config_of("112", 0.5))
     share = 0.5 * 9 / (12 + 3 / 4)  # of 12 convolutions of 4 channels and one of 3
     assert 0.5 <= halved - share <= 1.0
-    dead = objective(config_of("121", 1.0)) - 2 * share
-    assert 0.3 < dead < 0.7  # one of two classes, whatever is shown
 
 
 @pytest.mark.usefixtures("images")
@@ -188,12 +184,3 @@ def test_without_a_gpu_the_error_names_the_problem_for_cpus(
     problem = get_problem(name)
     with pytest.raises(BenchmarkError, match=f"{name} needs a GPU .* run '{instead}'"):
         problem.objective(problem.space.decode(np.full(problem.space.dim, 0.3)))
-
-
-def test_cells_ask_ray_for_a_share_of_a_gpu_that_must_exist(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(run, "connect", lambda: None)
-    monkeypatch.setattr(run.ray, "cluster_resources", lambda: {"CPU": 2.0})
-    with pytest.raises(BenchmarkError, match="vgg-pruning needs a GPU, and this cluster has none"):
-        run.run_cells([Cell("vgg-pruning", "random", 0, 1)], tmp_path / "r.jsonl", progress=False)

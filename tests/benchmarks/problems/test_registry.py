@@ -6,25 +6,32 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from raybo.benchmarks.problems.base import (
-    PROBLEMS,
-    BenchmarkError,
-    Problem,
-    VectorObjective,
-    embedded,
-    get_problem,
-    names,
-    rotated,
-    rotation_matrix,
-)
+from raybo.benchmarks.problems.base import BenchmarkError, Problem
+from raybo.benchmarks.problems.registry import PROBLEMS, get_problem, names
+from raybo.benchmarks.problems.vectors import VectorObjective, embedded, rotated, rotation_matrix
 from raybo.benchmarks.tables.registry import TASKS
 
-# Those of known optimum: the applications have data to fetch, and tests of their own.
-SOME = sorted(
+# Functions, evaluated in microseconds; applications are tested with their modules.
+FUNCTIONS = sorted(
     name
     for name in {problem for task in TASKS.values() for problem in task.problems}
-    if get_problem(name).optimum is not None
+    if get_problem(name).optimum is not None and get_problem(name).cost == "microseconds"
 )
+DIMS = {
+    "lasso-dna": 180,
+    "svm-mdrr": 344,
+    "body-parts": 14,
+    "cosmology": 40,
+    "alloy": 12,
+    "stochastic-depth": 24,
+    "swimmer": 16,
+    "hopper": 33,
+    "half-cheetah": 102,
+    "activations": 15,
+    "pruning": 21,
+    "resnet-activations": 15,
+    "vgg-pruning": 21,
+}
 
 
 class Spy:
@@ -41,7 +48,7 @@ class Spy:
         raise AssertionError("the whole vector was asked for")
 
 
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_problem_of_a_task_evaluates_and_pickles(name):
     problem = pickle.loads(pickle.dumps(get_problem(name)))
     config = problem.space.draw(np.random.default_rng(0))
@@ -151,3 +158,14 @@ def test_regret_of_a_maximised_problem_is_positive():
 def test_a_problem_without_an_optimum_has_no_regret():
     objective = VectorObjective(get_problem("branin").objective.function)
     assert Problem("mine", get_problem("branin").build_space, objective).regret(1.0) is None
+
+
+@pytest.mark.parametrize("name", DIMS)
+def test_an_application_has_the_papers_dimension_and_pickles(name):
+    problem = get_problem(name)
+    assert problem.space.dim == DIMS[name]
+    assert pickle.loads(pickle.dumps(problem.objective)) == problem.objective
+
+
+def test_every_application_belongs_to_a_task():
+    assert {problem for task in TASKS.values() for problem in task.problems} >= set(DIMS)

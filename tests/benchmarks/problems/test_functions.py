@@ -7,22 +7,21 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
-from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.problems.functions import (
     FIXED,
     SCALABLE,
     Function,
     RppMixture,
     gaussian_pdf,
-    jenatton,
     levy,
     scaled_rosenbrock,
 )
+from raybo.benchmarks.problems.registry import get_problem
 from raybo.study.objective import Objective
 
 CASES = {
     **FIXED,
-    **{f"{name}-{dim}": SCALABLE[name](dim) for name in SCALABLE for dim in (6, 8, 20)},
+    **{f"{name}-{dim}": SCALABLE[name](dim) for name in SCALABLE for dim in (6, 8)},
 }
 KNOWN = {
     "branin": 0.397887,
@@ -59,7 +58,7 @@ def test_a_local_search_does_not_go_below_the_optimum(name):
     rng = np.random.default_rng(0)
     starts = [
         np.array(function.optimizer),
-        *rng.uniform(function.low, function.high, (4, function.dim)),
+        *rng.uniform(function.low, function.high, (3, function.dim)),
     ]
     best = Objective(function.mode).loss(function.optimum)
     for start in starts:
@@ -110,19 +109,6 @@ def test_rpp_mixture_is_the_sum_of_two_log_mixtures():
 
 def test_rpp_mixture_is_floored_far_from_every_mode():
     assert RppMixture(100)(np.full(100, 1e3)) == -1400.0
-
-
-@pytest.mark.parametrize(
-    ("x1", "x2", "leaf", "best"),
-    [("0", "0", "x4", 0.1), ("0", "1", "x5", 0.2), ("1", "0", "x6", 0.3), ("1", "1", "x7", 0.4)],
-)
-def test_jenatton_has_one_parabola_per_leaf(x1, x2, leaf, best):
-    shared, choice = ("r8", "x2") if x1 == "0" else ("r9", "x3")
-    config = {"x1": {x1: {shared: 0.0, choice: {x2: {leaf: 0.0}}}}}
-    assert jenatton(config) == pytest.approx(best)
-    config["x1"][x1][shared] = 0.25
-    config["x1"][x1][choice][x2][leaf] = -0.5
-    assert jenatton(config) == pytest.approx(best + 0.5)
 
 
 def test_scaled_rosenbrock_and_levy_are_zero_at_one():

@@ -8,14 +8,13 @@ import pytest
 import torch
 
 from raybo.benchmarks.problems.base import BenchmarkError
-from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.problems.networks import layer as module
-from raybo.benchmarks.tables.registry import get_task
+from raybo.benchmarks.problems.registry import get_problem
 
 
 @pytest.fixture
 def digits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Ten noisy patterns in the place of MNIST."""
+    """Ten noisy patterns instead of MNIST."""
     rng = np.random.default_rng(0)
     patterns = rng.random((10, 784)) > 0.7
 
@@ -24,7 +23,7 @@ def digits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         images = 0.8 * patterns[labels] + 0.2 * rng.random((n, 784))
         return images.astype(np.float32), labels
 
-    made = {"train": draw(2000), "test": draw(500)}
+    made = {"train": draw(1500), "test": draw(300)}
     monkeypatch.setattr(module, "mnist", lambda: made)
     module._tensors.cache_clear()
     yield
@@ -53,18 +52,3 @@ def test_no_weights_know_nothing_and_random_ones_something() -> None:
 def test_a_layer_has_ten_weights_for_each_hidden_unit() -> None:
     with pytest.raises(BenchmarkError, match="10 weights for each hidden unit, got 105"):
         module.layer(105)
-
-
-def test_tasks_hold_the_paper_s_numbers_and_known_problems() -> None:
-    for name in ("bock-table1", "bock-table2", "bock-layer"):
-        task = get_task(name)
-        assert all(
-            get_problem(problem).space.dim in (20, 50, 100, 200, 500) for problem in task.problems
-        )
-    rows = {
-        (p.problem, p.evaluations): p.value
-        for p in get_task("bock-table1").published
-        if p.rival == "bock:preset=paper"
-    }
-    assert rows[("scaled-rosenbrock-20", 200)] == 47.87
-    assert rows[("repeated-hartmann6-100", 600)] == -3.16

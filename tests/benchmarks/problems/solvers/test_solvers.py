@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.problems.datasets import DatasetError
+from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.problems.solvers import lp_solve as module
 from raybo.benchmarks.problems.solvers.corridor import (
     Corridor,
@@ -27,7 +27,6 @@ from raybo.benchmarks.problems.solvers.lp_solve import (
     lp_solve_space,
     settings,
 )
-from raybo.benchmarks.tables.registry import get_task
 
 
 @pytest.fixture
@@ -114,16 +113,14 @@ def test_lp_solve_given_enough_iterations_finds_the_optimum_of_scipys_solver() -
 
 
 @pytest.mark.usefixtures("library")
-def test_lp_solve_answers_alike_twice_and_within_its_budget() -> None:
+def test_lp_solve_repeats_its_answer_and_keeps_its_budget() -> None:
     objective = pickle.loads(pickle.dumps(get_problem("lp-solve").objective))
     instance = draw_corridor(objective.side, objective.seed)
-    answers = [
-        [objective.run(config, instance) for _ in range(2)]
-        for config in random_configs(lp_solve_space(), 5)
-    ]
-    assert all(first == second for first, second in answers)
-    assert all(first["iterations"] <= objective.iterations + 1 for first, _ in answers)
-    assert len({instance.gap(first["solutions"]) for first, _ in answers}) > 1
+    configs = random_configs(lp_solve_space(), 3)
+    answers = [objective.run(config, instance) for config in configs]
+    assert objective.run(configs[0], instance) == answers[0]
+    assert all(answer["iterations"] <= objective.iterations + 1 for answer in answers)
+    assert len({instance.gap(answer["solutions"]) for answer in answers}) > 1
 
 
 def test_a_crash_of_the_library_is_no_solution_and_an_error_of_ours_is_raised(
@@ -156,10 +153,3 @@ def test_scip_has_116_parameters_and_finds_the_optimum_of_a_small_instance() -> 
     assert Scip(4, 0)({}) == 0.0
     [config] = random_configs(scip_space(), 1)
     assert 0.0 <= Scip(4, 0, 0.5)(config) <= 1.0
-
-
-def test_tasks_name_problems_that_there_are() -> None:
-    for name in ("rembo-lpsolve", "rembo-scip"):
-        task = get_task(name)
-        assert task.reference in task.rivals
-        assert [get_problem(problem).name for problem in task.problems] == task.problems

@@ -10,13 +10,13 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from raybo.benchmarks.problems import cascade_stumps
-from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.problems.cascade_stumps import (
     auc,
     cascade_votes,
     parse_german,
     parse_ionosphere,
 )
+from raybo.benchmarks.problems.registry import get_problem
 
 
 def naive_votes(X: np.ndarray, positive: np.ndarray, thresholds: np.ndarray) -> list[float]:
