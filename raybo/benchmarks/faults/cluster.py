@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import shutil
@@ -43,7 +44,7 @@ class LocalCluster:
         try:
             self._cluster: Any = Cluster(initialize_head=True, head_node_args=head)
             os.environ["RAY_ADDRESS"] = self._cluster.address
-            ray.init(self._cluster.address, logging_level="ERROR", log_to_driver=False)
+            ray.init(self._cluster.address, logging_level=logging.ERROR, log_to_driver=False)
             for _ in range(self._n_nodes):
                 self.add()
             self._cluster.wait_for_nodes(_START_SECONDS)

@@ -25,8 +25,8 @@ _CENTRES = _draw.uniform(0.15, 0.85, (BLOCKS, len(METHODS), RATIOS))  # of the b
 _WEIGHTS = _draw.uniform(0.5, 1.5, (BLOCKS, len(METHODS), RATIOS))
 _COSTS = np.array([(0.0, 0.1), (0.15, 0.0), (0.0, 0.2)])  # of a method, at its best
 
-# Hartmann's function of 3 variables (Picheny et al. 2013), each block's and method's with its
-# variables in another order and some of them turned round.
+# Hartmann's function of 3 variables (Picheny et al. 2013); each block and method has the variables
+# in another order, and some of them reversed.
 _C3 = np.array([1.0, 1.2, 3.0, 3.2])
 _A3 = np.array([[3.0, 10.0, 30.0], [0.1, 10.0, 35.0]] * 2)
 _P3 = 1e-4 * np.array(
@@ -35,11 +35,11 @@ _P3 = 1e-4 * np.array(
 _LEAST3 = -3.862779787332663
 _draw = np.random.default_rng(0)
 _ORDERS = np.array([[_draw.permutation(RATIOS) for _ in METHODS] for _ in range(BLOCKS)])
-_TURNED = _draw.integers(0, 2, (BLOCKS, len(METHODS), RATIOS))
+_REVERSED = _draw.integers(0, 2, (BLOCKS, len(METHODS), RATIOS))
 
 
 def jenatton(config: Mapping[str, Any]) -> float:
-    """Tree function of Jenatton et al. (2017), as in Add-Tree, Figure 3; minimum 0.1.
+    """Return the tree function of Jenatton et al. (2017), Add-Tree's Figure 3; minimum 0.1.
 
     Notes
     -----
@@ -75,7 +75,7 @@ def jenatton_problem() -> Problem:
 
 
 def blocks_space(most: float = 1.0) -> Space:
-    """A choice per block, 3 ratios from 0 to `most` under each of its methods."""
+    """Return a choice per block, with 3 ratios from 0 to `most` under each of its methods."""
     ratios = {f"ratio{i}": Float(0, most) for i in range(RATIOS)}
     choice = Choice(dict.fromkeys(METHODS, ratios))
     return Space({f"block{k}": choice for k in range(BLOCKS)})
@@ -87,13 +87,13 @@ def _bowl(k: int, m: int, ratios: Array) -> float:
 
 def _hartmann3(k: int, m: int, ratios: Array) -> float:
     x = ratios[_ORDERS[k, m]]
-    x = np.where(_TURNED[k, m], 1.0 - x, x)
+    x = np.where(_REVERSED[k, m], 1.0 - x, x)
     value = -float(_C3 @ np.exp(-np.sum(_A3 * (x - _P3) ** 2, axis=1)))
     return float(5.0 * _COSTS[k, m]) + value - _LEAST3
 
 
 def _total(block: Callable[[int, int, Array], float], config: Mapping[str, Any]) -> float:
-    """Sum over the blocks of the value of the method chosen; minimum 0."""
+    """Return the sum over the blocks of the chosen method's value; minimum 0."""
     total = 0.0
     for k in range(BLOCKS):
         [(method, ratios)] = config[f"block{k}"].items()
@@ -102,7 +102,7 @@ def _total(block: Callable[[int, int, Array], float], config: Mapping[str, Any])
 
 
 def blocks() -> Problem:
-    """Additive function of three independent blocks, a bowl for each method."""
+    """Return the sum of three independent blocks, a bowl for each method."""
     return Problem(
         "blocks",
         blocks_space,
@@ -114,7 +114,7 @@ def blocks() -> Problem:
 
 
 def blocks_hartmann() -> Problem:
-    """Additive function of three independent blocks, a Hartmann function for each method."""
+    """Return the sum of three independent blocks, a Hartmann function for each method."""
     return Problem(
         "blocks-hartmann",
         blocks_space,

@@ -235,7 +235,7 @@ def command(
     use_trials: int,
     seconds: float,
 ) -> None:
-    """Evaluations per second against bare Ray and Ray Tune, and the use of many workers."""
+    """Measure evaluations per second against bare Ray and Ray Tune, and the use of workers."""
     if only != "use":
         measure_rates(trials, tune_trials, repeats)
     if only != "rates":

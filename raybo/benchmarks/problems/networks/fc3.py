@@ -1,4 +1,4 @@
-"""Compressing a trained network: which method, and how much of it, for each layer.
+"""Compressing a trained network: method and strength for each layer.
 
 Add-Tree, section 5.2: FC3, a 784-1000-1000-10 network trained on MNIST, whose first two layers are
 each replaced by a truncated singular value decomposition or have their small weights removed.
@@ -35,7 +35,7 @@ EPOCHS = 2
 
 
 def fc3_space() -> Space:
-    """SVD rank or L1 threshold for each of the first two layers."""
+    """Return the space: SVD rank or L1 threshold for each of the first two layers."""
     layer: dict[str, dict[str, Any]] = {
         "svd": {"rank": Int(10, 500)},
         "l1": {"threshold": Float(0, 1)},
@@ -48,7 +48,7 @@ class Fc3:
     """0.01 mean |f~(x) - f(x)|^2 over 50 images, plus the share of weights kept (eq. 17)."""
 
     def __call__(self, config: Mapping[str, Any]) -> float:
-        """Value at a config; the network is trained on first use and kept in the cache."""
+        """Return the value; the network is trained on first use and kept in the cache."""
         net = _network()
         h: Any = net["images"]
         kept = float(net["w2"].size)
@@ -70,7 +70,7 @@ class Fc3:
 
 
 def fc3() -> Problem:
-    """The problem of Figure 4c."""
+    """Return the problem of Figure 4c."""
     return Problem(
         "fc3",
         fc3_space,
@@ -83,7 +83,7 @@ def fc3() -> Problem:
 
 @lru_cache(maxsize=1)
 def _network() -> dict[str, Weights]:
-    """Weights, factors of the first two layers, the images and the network's outputs there."""
+    """Return weights, factors of the first two layers, the images and their outputs."""
     path = cached(f"fc3-{EPOCHS}.npz", _make_network)
     with np.load(path) as stored:
         return {name: stored[name] for name in stored.files}
@@ -108,7 +108,7 @@ def _make_network(path: Path) -> None:
 
 
 def _train(images: Pixels, labels: NDArray[np.int64]) -> list[nn.Linear]:
-    """Layers after Adam on batches of 128, always the same ones for the same torch."""
+    """Return the layers after Adam on batches of 128; they repeat with the same torch."""
     state = torch.random.get_rng_state()
     torch.manual_seed(0)
     layers = [nn.Linear(a, b) for a, b in pairwise(SIZES)]

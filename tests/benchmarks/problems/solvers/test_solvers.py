@@ -11,7 +11,6 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from raybo.benchmarks.problems.datasets import DatasetError
-from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.problems.solvers import lp_solve as module
 from raybo.benchmarks.problems.solvers.corridor import (
     Corridor,
@@ -45,8 +44,8 @@ def random_configs(space: object, n: int) -> list[dict]:
 @pytest.mark.parametrize("seed", range(4))
 def test_optimum_is_that_of_all_subsets(seed: int) -> None:
     instance = draw_corridor(3, seed)
-    worths = [instance.worth(np.flatnonzero(s)) for s in product((0, 1), repeat=9)]
-    valid = [worth for worth in worths if worth is not None]
+    utilities = [instance.utility_of(np.flatnonzero(s)) for s in product((0, 1), repeat=9)]
+    valid = [utility for utility in utilities if utility is not None]
     if not valid:
         pytest.fail("no corridor within the budget: choose another seed")
     assert optimum(instance) == max(valid)
@@ -57,13 +56,13 @@ def test_a_corridor_holds_the_reserves_keeps_the_budget_and_is_connected() -> No
     # 3 4 5
     # 6 7 8, reserves at 0 and 2
     instance = Corridor(3, (0, 5, 0, 1, 2, 3, 9, 9, 9), (0, 7, 0, 1, 2, 3, 9, 9, 9), (0, 2), 6)
-    assert instance.worth([0, 1, 2]) == 7
-    assert instance.worth([0, 3, 4, 5, 2]) == 6
-    assert instance.worth([0, 3, 1, 2]) == 8
-    assert instance.worth([0, 4, 1, 2]) is None  # 7: over the budget
-    assert instance.worth([0, 2, 3]) is None  # 2 is cut off
-    assert instance.worth([0, 1, 4]) is None  # without 2
-    assert instance.worth([0, 1, 2, 9]) is None  # there is no cell 9
+    assert instance.utility_of([0, 1, 2]) == 7
+    assert instance.utility_of([0, 3, 4, 5, 2]) == 6
+    assert instance.utility_of([0, 3, 1, 2]) == 8
+    assert instance.utility_of([0, 4, 1, 2]) is None  # 7: over the budget
+    assert instance.utility_of([0, 2, 3]) is None  # 2 is cut off
+    assert instance.utility_of([0, 1, 4]) is None  # without 2
+    assert instance.utility_of([0, 1, 2, 9]) is None  # there is no cell 9
     assert optimum(instance) == 8
     assert instance.gap([[0, 2, 3], [0, 1, 2]]) == pytest.approx(1 / 8)
     assert instance.gap([[0, 2]]) == 1.0
@@ -77,14 +76,14 @@ def test_the_flow_program_has_a_point_for_each_corridor_and_for_nothing_else() -
     for subset in list(product((0.0, 1.0), repeat=9))[::3]:
         low, high = p.low.copy(), p.high.copy()
         low[:9], high[:9] = np.maximum(low[:9], subset), np.minimum(high[:9], subset)
-        worth = instance.worth(np.flatnonzero(subset))
+        utility = instance.utility_of(np.flatnonzero(subset))
         if (low <= high).all():
             rows = LinearConstraint(p.matrix, p.below, p.above)
             found = milp(-p.gain, bounds=Bounds(low, high), constraints=rows)
-            assert found.success == (worth is not None)
+            assert found.success == (utility is not None)
             valid += found.success
         else:
-            assert worth is None  # without a reserve
+            assert utility is None  # without a reserve
     assert valid
 
 
@@ -114,7 +113,7 @@ def test_lp_solve_given_enough_iterations_finds_the_optimum_of_scipys_solver() -
 
 @pytest.mark.usefixtures("library")
 def test_lp_solve_repeats_its_answer_and_keeps_its_budget() -> None:
-    objective = pickle.loads(pickle.dumps(get_problem("lp-solve").objective))
+    objective = pickle.loads(pickle.dumps(LpSolve(6, 3, 300)))
     instance = draw_corridor(objective.side, objective.seed)
     configs = random_configs(lp_solve_space(), 3)
     answers = [objective.run(config, instance) for config in configs]
