@@ -8,12 +8,8 @@ import numpy as np
 import pytest
 
 from raybo import Optimizer
-<<<<<<< HEAD:tests/methods/bo/test_bo.py
 from raybo.benchmarks.problems.registry import get_problem
 from raybo.methods.base import EFFORTS, FULL, REDUCED, Effort
-=======
-from raybo.benchmarks.problems.registry import get_problem
->>>>>>> bench:tests/methods/test_bo.py
 from raybo.methods.bo.default import Bo
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Float, Int
