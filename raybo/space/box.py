@@ -12,10 +12,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from raybo.errors import SpaceError
-from raybo.space.checks import as_float, as_int
-from raybo.space.grids import Array
-from raybo.space.nodes import Column, Config
+from raybo.space.columns import Column, Config
+from raybo.space.grid import Array
 from raybo.space.parameters import Float
+from raybo.space.values import as_float, as_int
 from raybo.space.vector import Dense, Source, Uniform, Vector, vector_from_json
 
 LARGEST_DENSE = 10_000

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, ClassVar
 
 from raybo.errors import SpaceError
-from raybo.space.checks import as_float, as_int, check_bounds, check_step, listed, same
-from raybo.space.descriptions import copy_tree, describe, describe_number, show_number, to_json
-from raybo.space.grids import EXACT, Grid
+from raybo.space.grid import EXACT, Grid
+from raybo.space.values import as_float, as_int, listed, same, to_json
 
 
 @dataclass(frozen=True)
@@ -46,9 +45,9 @@ class Float:
 
     def check(self) -> None:
         """Raise SpaceError if the definition makes no sense."""
-        check_bounds(self, float, 8e307, "a number within ±8e307")  # high - low stays finite
+        _check_bounds(self, float, 8e307, "a number within ±8e307")  # high - low stays finite
         if self.step is not None:
-            check_step(self, float)
+            _check_step(self, float)
             if (self.high - self.low) / self.step > EXACT:
                 raise SpaceError(f"step={self.step} gives over 2**50 values; raise or drop it")
 
@@ -128,10 +127,10 @@ class Float:
 
     def definition(self) -> dict[str, Any]:
         """JSON description; the fields at their defaults are left out."""
-        return describe_number(self)
+        return _describe_number(self)
 
     def __repr__(self) -> str:
-        return show_number(self)
+        return _show_number(self)
 
 
 @dataclass(frozen=True)
@@ -165,8 +164,8 @@ class Int:
 
     def check(self) -> None:
         """Raise SpaceError if the definition makes no sense."""
-        check_bounds(self, int, 2**64, "a whole number within ±2**64")
-        check_step(self, int)
+        _check_bounds(self, int, 2**64, "a whole number within ±2**64")
+        _check_step(self, int)
 
     @cached_property
     def cardinality(self) -> int:
@@ -209,10 +208,10 @@ class Int:
 
     def definition(self) -> dict[str, Any]:
         """JSON description; the fields at their defaults are left out."""
-        return describe_number(self)
+        return _describe_number(self)
 
     def __repr__(self) -> str:
-        return show_number(self)
+        return _show_number(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -379,3 +378,57 @@ def _accepts(parameter: Parameter, value: Any) -> bool:
     except SpaceError:
         return False
     return True
+
+
+def _check_bounds(parameter: Any, expected: type[Any], largest: float, words: str) -> None:
+    """Raise SpaceError unless low and high bound a range, on the wanted scale."""
+    low, high = parameter.low, parameter.high
+    for field, bound in (("low", low), ("high", high)):
+        if type(bound) is not expected or not -largest <= bound <= largest:
+            raise SpaceError(f"{field} must be {words}, got {bound!r} ({type(bound).__name__})")
+    if low > high:
+        raise SpaceError(f"needs low <= high, got low={low}, high={high}; swap them")
+    if not isinstance(parameter.log, bool):
+        raise SpaceError(f"log must be True or False, got {parameter.log!r}")
+    if parameter.log and low <= 0:
+        raise SpaceError(
+            f"log=True needs 0 < low < high, got low={low}, high={high}; raise low or drop log"
+        )
+
+
+def _check_step(parameter: Any, expected: type[Any]) -> None:
+    """Raise SpaceError unless the step is positive and fits into the range."""
+    low, high, step = parameter.low, parameter.high, parameter.step
+    if type(step) is not expected or not 0 < step < math.inf:
+        raise SpaceError(f"step must be a positive {expected.__name__}, got {step!r}")
+    if low < high and step > high - low:
+        raise SpaceError(f"step={step} exceeds high - low = {high - low}; lower or drop step")
+
+
+def describe(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON description of a (nested) dict of parameters."""
+    return {
+        name: describe(entry) if isinstance(entry, Mapping) else entry.definition()
+        for name, entry in parameters.items()
+    }
+
+
+def _describe_number(parameter: Any) -> dict[str, Any]:
+    """JSON description of a Float or Int; the fields at their defaults are left out."""
+    values = [(field, getattr(parameter, field.name)) for field in fields(parameter)]
+    changed = {field.name: value for field, value in values if value != field.default}
+    return {"type": parameter.kind, **changed}
+
+
+def _show_number(parameter: Any) -> str:
+    """Constructor call of a Float or Int; the fields at their defaults are left out."""
+    _, (_, low), (_, high), *options = parameter.definition().items()
+    shown = [repr(low), repr(high), *(f"{name}={value!r}" for name, value in options)]
+    return f"{type(parameter).__name__}({', '.join(shown)})"
+
+
+def copy_tree(entry: Any) -> Any:
+    """Return a copy of nested mappings as dicts; everything else is shared."""
+    if not isinstance(entry, Mapping):
+        return entry
+    return {name: copy_tree(child) for name, child in entry.items()}

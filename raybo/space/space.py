@@ -11,10 +11,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from raybo.errors import SpaceError
-from raybo.space.descriptions import copy_tree, describe, is_scalar
-from raybo.space.grids import Array
-from raybo.space.nodes import Column, Config, build
-from raybo.space.parameters import Categorical
+from raybo.space.columns import Column, Config, build
+from raybo.space.grid import Array
+from raybo.space.parameters import Categorical, copy_tree, describe
+from raybo.space.values import is_scalar
 
 
 class Space:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from raybo.errors import SpaceError
 from raybo.space.any_space import AnySpace
-from raybo.space.grids import Array
-from raybo.space.nodes import Column, Condition
+from raybo.space.columns import Column, Condition
+from raybo.space.grid import Array
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from raybo.errors import SpaceError
-from raybo.space.grids import Array
+from raybo.space.grid import Array
 
 Bits = NDArray[np.uint64]
 

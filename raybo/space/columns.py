@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from raybo.errors import SpaceError
-from raybo.space.grids import Array, Grid
+from raybo.space.grid import Array, Grid
 from raybo.space.parameters import Choice, Parameter
 
 Config = Mapping[str, Any]
