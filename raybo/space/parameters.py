@@ -1,7 +1,7 @@
 """Parameters of a search space: Float, Int, Categorical and the conditional Choice.
 
-A parameter converts one value to a position in [0, 1] and back. It may be built with nonsense:
-the `Space` it is put in calls `check` and reports the problem with the parameter's path.
+A parameter converts a value to a position in [0, 1] and back. It is checked not when it is made
+but by the `Space` that holds it, which reports a problem with the path of the parameter.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Float:
         return (math.log(self.low), math.log(self.high)) if self.log else (self.low, self.high)
 
     def value(self, k: int) -> float:
-        """Value number k of a quantised or constant parameter."""
+        """Return value number k of a quantised or constant parameter."""
         if self.cardinality == 1:
             return self.low
         low, step = self._decimals
@@ -105,11 +105,11 @@ class Float:
         return min(round((number - self.low) / (self.step or 1.0)), (self.cardinality or 1) - 1)
 
     def contains(self, value: Any) -> bool:
-        """Whether the value is one of the parameter's values."""
+        """Return whether the value is one of the parameter's values."""
         return _accepts(self, value)
 
     def encode(self, value: Any) -> float:
-        """Position of the value in [0, 1]."""
+        """Return the position of the value in [0, 1]."""
         number = self.plain(value)
         if self.grid is not None:
             return self.grid.position(self._nearest(number))
@@ -118,7 +118,7 @@ class Float:
         return min(max(u, 0.0), 1.0)
 
     def decode(self, u: float) -> float:
-        """Value at position u of [0, 1]."""
+        """Return the value at position u of [0, 1]."""
         if self.grid is not None:
             return self.value(self.grid.index(u))
         first, last = self._scale
@@ -126,7 +126,7 @@ class Float:
         return min(max(math.exp(x) if self.log else x, self.low), self.high)
 
     def definition(self) -> dict[str, Any]:
-        """JSON description; the fields at their defaults are left out."""
+        """Return the JSON description; the fields at their defaults are left out."""
         return _describe_number(self)
 
     def __repr__(self) -> str:
@@ -178,7 +178,7 @@ class Int:
         return Grid(self.cardinality, self.low, self.step, self.log and self.cardinality > 1)
 
     def value(self, k: int) -> int:
-        """Value number k."""
+        """Return value number k."""
         return self.low + k * self.step
 
     def plain(self, value: Any) -> int:
@@ -195,19 +195,19 @@ class Int:
         return number
 
     def contains(self, value: Any) -> bool:
-        """Whether the value is one of the parameter's values."""
+        """Return whether the value is one of the parameter's values."""
         return _accepts(self, value)
 
     def encode(self, value: Any) -> float:
-        """Position of the value in [0, 1]."""
+        """Return the position of the value in [0, 1]."""
         return self.grid.position((self.plain(value) - self.low) // self.step)
 
     def decode(self, u: float) -> int:
-        """Value at position u of [0, 1]."""
+        """Return the value at position u of [0, 1]."""
         return self.low + self.grid.index(u) * self.step
 
     def definition(self) -> dict[str, Any]:
-        """JSON description; the fields at their defaults are left out."""
+        """Return the JSON description; the fields at their defaults are left out."""
         return _describe_number(self)
 
     def __repr__(self) -> str:
@@ -259,7 +259,7 @@ class Categorical:
         return Grid(len(self.values))
 
     def value(self, k: int) -> Any:
-        """Value number k."""
+        """Return value number k."""
         return self.values[k]
 
     def rank(self, value: Any) -> int:
@@ -274,19 +274,19 @@ class Categorical:
         return self.values[self.rank(value)]
 
     def contains(self, value: Any) -> bool:
-        """Whether the value is one of the parameter's values."""
+        """Return whether the value is one of the parameter's values."""
         return _accepts(self, value)
 
     def encode(self, value: Any) -> float:
-        """Position of the value in [0, 1]."""
+        """Return the position of the value in [0, 1]."""
         return self.grid.position(self.rank(value))
 
     def decode(self, u: float) -> Any:
-        """Value at position u of [0, 1]."""
+        """Return the value at position u of [0, 1]."""
         return self.values[self.grid.index(u)]
 
     def definition(self) -> dict[str, Any]:
-        """JSON description; a value JSON cannot hold appears as {"$object": its repr}."""
+        """Return the JSON description; a value JSON cannot hold is {"$object": its repr}."""
         return {"type": "categorical", "values": [to_json(value) for value in self.values]}
 
     def __repr__(self) -> str:
@@ -339,7 +339,7 @@ class Choice:
         return Grid(len(self.branches))
 
     def value(self, k: int) -> str:
-        """Name of branch number k."""
+        """Return the name of branch number k."""
         return self._names[k]
 
     def plain(self, value: Any) -> str:
