@@ -46,14 +46,14 @@ class Command(click.Command):
         self.params.append(click.Option(["--debug"], is_flag=True, help=text))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; an error of raybo's own ends it with exit code 2."""
+        """Run the command; a RayboError ends it with exit code 2."""
         debug = ctx.params.pop("debug")
         try:
             return super().invoke(ctx)
         except RayboError as error:
             if debug:
                 raise
-            line, _, more = str(error).partition("\n\n")  # more: where the user's own code failed
+            line, _, more = str(error).partition("\n\n")  # more: the traceback of the user's code
             click.secho(f"Error: {' '.join(line.split())}", fg="red", err=True)
             if more:
                 click.echo(f"\n{more}", err=True)
@@ -66,7 +66,7 @@ class Group(click.Group):
     command_class = Command
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
-        """Names in the order in which a newcomer meets them."""
+        """Return the names in the order of their definition."""
         return list(self.commands)
 
 
@@ -130,7 +130,7 @@ def demo(trials: int, workers: int, seed: int, dim: int, storage: str, quiet: bo
         click.echo(f"\nThe minimum is known to be {OPTIMUM:.6g}: found to within {gap:.2g}.")
         page = Path("raybo-demo.html")
         write_report(result, page, OPTIMUM)
-        click.echo(f"A report with all of it: {page.resolve()}")
+        click.echo(f"Report: {page.resolve()}")
     _finish(result, storage, trials)
 
 
@@ -204,9 +204,9 @@ def run(
 @storage_option
 @quiet_option
 def resume(name: str, storage: str, quiet: bool, **limits: Any) -> None:
-    """Go on with the study NAME, also with a finished one if --trials is larger now.
+    """Continue the study NAME; a finished one needs a larger --trials.
 
-    Everything else is as it was, unless given here. Run it where the objective can be imported.
+    Settings that are not given stay as they were. Run it where the objective can be imported.
     """
     from raybo.runtime.resume import recall
 
@@ -304,22 +304,24 @@ def dashboard(name: str, host: str, port: int, storage: str) -> None:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="TASK [OPTIONS]")
 @click.option("--list", "listed", is_flag=True, help="Name every table, figure and program.")
 def bench(arguments: tuple[str, ...], listed: bool) -> None:
-    """Rerun a table of the papers, or a benchmark of raybo's own."""
+    """Rerun a table of a paper, or a benchmark of raybo."""
     from raybo.benchmarks.cli import main as run_bench
 
     run_bench(["--list"] if listed else arguments)
 
 
-# -- what they share -----------------------------------------------------------------------------
+# -- shared by commands ---------------------------------------------------------------------------
 
 
 def _optimize(objective: Any, **arguments: Any) -> Result:
-    """Result of `raybo.optimize`, on a Ray whose workers find the code of this folder."""
+    """Run `raybo.optimize` on a Ray whose workers find the code of this folder."""
     from raybo.methods.registry import build_method
 
     with _waiting("starting", bool(arguments["progress"])):
         options = arguments.get("method_options")
-        build_method(arguments["method"], arguments["space"], options)  # a typo: before Ray
+        build_method(
+            arguments["method"], arguments["space"], options
+        )  # a typo is reported before Ray starts
 
         from raybo.runtime.code import share_folder
         from raybo.runtime.optimize import optimize
@@ -329,7 +331,7 @@ def _optimize(objective: Any, **arguments: Any) -> Result:
 
 
 def _finish(result: Result, storage: str, trials: int | None) -> None:
-    """Print what was found and what to do next; 130 is the exit code of an interrupted study."""
+    """Print the result and the next commands; exit with 130 after an interrupt."""
     from raybo.report.status import closing_text
 
     click.echo(closing_text(result, "" if storage == STORAGE else f" --storage {storage}", trials))
@@ -338,7 +340,7 @@ def _finish(result: Result, storage: str, trials: int | None) -> None:
 
 
 def _console() -> Console:
-    """Standard output; a pipe is wide enough for any table."""
+    """Console for standard output; wide where it is not a terminal."""
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() else 200)

@@ -1,4 +1,4 @@
-"""Options that commands of `raybo` share, and what they mean for `optimize`."""
+"""Options that the commands of `raybo` share, and the arguments of `optimize` they stand for."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 
 def limit_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that `run` and `resume` share."""
+    """Add the options that `run` and `resume` share to a command."""
     positive = click.FloatRange(min=0, min_open=True)
     options = [
         click.option("--trials", type=click.IntRange(min=1), help="Evaluations in all."),
-        click.option("--seconds", type=positive, help="Start no evaluation after so long."),
+        click.option("--seconds", type=positive, help="Start no evaluation after this time."),
         click.option("--target", type=float, help="Stop at a value this good."),
         click.option(
             "--workers",
@@ -55,7 +55,7 @@ def limit_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def settings_of(limits: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of `optimize` for the options of `limit_options` that were given."""
+    """Return the arguments of `optimize` for those options of `limit_options` that were given."""
     given = {key: value for key, value in limits.items() if value not in (None, ())}
     settings = {_NAMES.get(k, k): v for k, v in given.items() if k not in _RESOURCES}
     if any(key in given for key in _RESOURCES):
@@ -70,15 +70,13 @@ def settings_of(limits: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pair(text: str, option: str) -> tuple[str, Any]:
-    """Key and value of KEY=VALUE, the value read as YAML."""
-    import yaml
+    """Return key and value of KEY=VALUE, the value read as YAML."""
+    from raybo.space.yaml import read_yaml
 
     key, equals, value = text.partition("=")
     if not key or not equals:
         raise RayboError(f"{option} {text}: write it as KEY=VALUE")
     try:
-        return key, float(value) if "e" in value.lower() else yaml.safe_load(value)
-    except ValueError:  # an e, but no number
-        return key, yaml.safe_load(value)
-    except yaml.YAMLError as error:
-        raise RayboError(f"{option} {text}: the value is not YAML: {error}") from error
+        return key, read_yaml(value)
+    except RayboError as error:
+        raise RayboError(f"{option} {text}: the value is {error}") from error

@@ -97,6 +97,18 @@ def test_no_module_imports_itself_through_others() -> None:
         pytest.fail(" imports ".join(reversed(error.args[1])))
 
 
+def test_no_module_needs_a_unix_system_when_it_is_imported() -> None:
+    unix = {"fcntl", "grp", "pty", "pwd", "resource", "termios"}
+    for path in MODULES:
+        if "faults" in path.parts:  # kills processes of a local cluster
+            continue
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.Import):
+                assert not unix & {alias.name for alias in node.names}, path
+            elif isinstance(node, ast.ImportFrom):
+                assert node.module not in unix, path
+
+
 def test_package_files_hold_only_a_docstring() -> None:
     # raybo.tune has the public name RayBOSearch, loaded on first use as those of raybo are.
     public = {PACKAGE, PACKAGE / "tune"}

@@ -1,6 +1,6 @@
-"""Callbacks that hand every finished trial to a tracker: `optimize(callbacks=[TensorBoard()])`.
+"""Callbacks that send every finished trial to a tracker: `optimize(callbacks=[TensorBoard()])`.
 
-They run in the driver. One that raises is logged and left out from then on; the study goes on.
+They run in the driver. A callback that raises is logged and not called again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from raybo.study.trial import State, Trial
 
 
 class TensorBoard:
-    """Value and best value of each trial as scalars, its config as text, for TensorBoard.
+    """Writes the value and best value of each trial as scalars and its config as text.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class TensorBoard:
         self._best: float | None = None
 
     def on_trial(self, trial: Trial) -> None:
-        """Write what became of a trial."""
+        """Write a finished trial."""
         if trial.value is None:
             self._writer.add_text("failed", f"trial {trial.number}: {trial.reason}", trial.number)
         else:
@@ -48,14 +48,14 @@ class TensorBoard:
 
 
 class MLflow:
-    """Each trial as a run of MLflow, below one parent run of the study; needs the package mlflow.
+    """Records each trial as a run of MLflow below one run of the study; needs mlflow.
 
     Parameters
     ----------
     experiment
         Name of the experiment.
     tracking_uri
-        Where MLflow keeps its runs; its own default unless given.
+        Where MLflow keeps its runs; by default, where MLflow decides.
     """
 
     def __init__(self, experiment: str = "raybo", tracking_uri: str | None = None) -> None:
@@ -70,7 +70,7 @@ class MLflow:
         self._parent = client.create_run(where, run_name="study").info.run_id
 
     def on_trial(self, trial: Trial) -> None:
-        """Record what became of a trial."""
+        """Record a finished trial."""
         tags = {"mlflow.parentRunId": self._parent}
         run = self._client.create_run(
             self._experiment, run_name=f"trial {trial.number}", tags=tags
@@ -86,7 +86,7 @@ class MLflow:
 
 
 def flat(config: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Paths and values of a nested config."""
+    """Yield the paths and values of a nested config."""
     for key, value in config.items():
         if isinstance(value, Mapping) and value:
             yield from flat(value, f"{path}{key}/")
@@ -95,7 +95,7 @@ def flat(config: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]
 
 
 def numbers(extra: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Entries of a result that are numbers."""
+    """Yield the entries of a result that are numbers."""
     for key, value in extra.items():
         if isinstance(value, int | float) and not isinstance(value, bool):
             yield key, float(value)

@@ -1,7 +1,7 @@
-"""Live view of a study: a rich display on a terminal, plain lines elsewhere, or nothing.
+"""Show a running study: live on a terminal, in plain lines elsewhere, or not at all.
 
-The view only shows progress handed to it, so it needs neither Ray nor the study itself.
-Everything goes to stderr: a script's own output stays clean when it is piped.
+A view shows the `Progress` that it is given, and needs neither Ray nor the study. It writes to
+stderr, so that the output of a script can be piped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FRAME_LINES = 8  # lines of a frame that are not rows of the table
 
 
 class View(Protocol):
-    """Where a study shows how far it is."""
+    """Shows the progress of a study."""
 
     def __enter__(self) -> Self:
         """Start showing."""
@@ -47,7 +47,7 @@ class View(Protocol):
         """Show `progress` from now on."""
 
     def message(self, text: str) -> None:
-        """Show a line that stays, such as how to resume."""
+        """Print a line that stays, such as how to resume."""
 
 
 def make_view(
@@ -55,7 +55,7 @@ def make_view(
     console: Console | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> View:
-    """View that suits the console: live on a terminal, plain lines elsewhere.
+    """Return the view that suits the console: live on a terminal, plain lines elsewhere.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def make_view(
         Seconds, for the time between two lines.
     """
     if console is None:
-        # A colour forced by the environment does not make a terminal of a file.
+        # The environment may force colours; a file is not a terminal for that.
         console = Console(stderr=True, force_terminal=None if sys.stderr.isatty() else False)
     if not progress:
         return SilentView(console)
@@ -102,7 +102,7 @@ class SilentView:
 
 
 class LineView:
-    """Prints a plain line now and then."""
+    """Prints a plain line from time to time."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
@@ -191,13 +191,13 @@ class TerminalView:
     def _frame(self) -> RenderableType:
         if self._progress is None:
             return "" if self._stopped else _line(("starting ...", "dim"))
-        # The clock goes on between two reports, however rare they are.
+        # The clock continues between two updates.
         age = 0.0 if self._stopped else self._clock() - self._received
         return Frame(self._progress, age)
 
 
 class Frame:
-    """One picture of a study, drawn to fit the width of the console."""
+    """One picture of a study, as wide as the console allows."""
 
     def __init__(self, progress: Progress, age: float = 0.0) -> None:
         self._progress = progress
@@ -278,7 +278,7 @@ def _plain(s: Progress) -> str:
 
 
 def _share(s: Progress, elapsed: float, eta: float | None) -> float | None:
-    """Share of the work that is done; None when nobody can tell."""
+    """Share of the work that is done; None while unknown."""
     if s.total:
         return min(1.0, (s.done + s.failed) / s.total)
     if eta is not None and elapsed + eta > 0:

@@ -1,4 +1,4 @@
-"""A study as Optuna sees it: for its database, and for optuna-dashboard while the study runs."""
+"""Copy a study to Optuna: to a database, or to memory for optuna-dashboard."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.study.outcome import Outcome, flat_config
 from raybo.study.trial import State, Trial
 
-_WIDE = 1000  # coordinates of a box that get columns of their own
-_MARK = "raybo"  # attribute of the studies in an Optuna database that are ours to replace
+_WIDE = 1000  # coordinates of a box that get one column each
+_MARK = "raybo"  # attribute of the studies that raybo wrote, and may replace
 
 
 class Mirror:
@@ -46,7 +46,7 @@ class Mirror:
 
 
 def import_extra(module: str, purpose: str) -> Any:
-    """A module of the dashboard extra."""
+    """Return a module of the dashboard extra."""
     try:
         return importlib.import_module(module)
     except ImportError:
@@ -105,7 +105,7 @@ def _distribution(kinds: Any, parameter: Any) -> Any:
 
 
 def _as_choice(value: Any, parameter: Any) -> Any:
-    """`value` where Optuna can store it, and tell it from the others; else as text."""
+    """`value` where Optuna can store and distinguish all values; else as text."""
     if not isinstance(parameter, Categorical):
         return value
     plain = all(v is None or isinstance(v, bool | int | float | str) for v in parameter.values)
@@ -139,14 +139,14 @@ def _optuna_trial(
 
 
 def box_cells(trial: Trial, space: Box) -> dict[str, Any]:
-    """Coordinates of a box by name; those of a wide one as the JSON of their source."""
+    """Return the coordinates of a box by name; those of a wide one as the JSON of their source."""
     if space.dim <= _WIDE:
         return {f"x[{i}]": float(v) for i, v in enumerate(trial.config["x"])}
     return {"x": json.dumps(space.to_json(trial.config)["x"])}
 
 
 def text(value: Any) -> str:
-    """`value` as text: JSON where that is possible."""
+    """Return `value` as text: JSON where that is possible."""
     if isinstance(value, str):
         return value
     try:

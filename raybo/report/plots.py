@@ -1,4 +1,4 @@
-"""Plotly figures of a study; `Result.plot_*` call these."""
+"""Draw plotly figures of a study; `Result.plot_*` call these."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ except ImportError:  # pragma: no cover  (the extra is installed for the tests)
 BLUE, ORANGE, GREY, RED = "#3366cc", "#dd7711", "#b9c0ca", "#cc3344"
 _SHOWN = 8  # parameters in one figure
 _COLUMNS = 50  # directions in one figure
-_LINES = 600  # trials in one figure of lines or bars: more cannot be told apart
-CONFIG = {"displaylogo": False, "responsive": True, "showSendToCloud": False}  # nothing leaves
-_DRAWN = 1000  # marks that a browser draws sooner than it starts WebGL
+_LINES = 600  # trials in one figure of lines or bars: more cannot be distinguished
+CONFIG = {"displaylogo": False, "responsive": True, "showSendToCloud": False}  # sends nothing
+_DRAWN = 1000  # with more marks, starting WebGL pays; plotly.express switches at as many
 
 
 def plot_history(outcome: Outcome, optimum: float | None = None) -> go.Figure:
-    """Value of each trial in the order of finishing, and the best so far.
+    """Draw the value of each trial in the order of finishing, and the best so far.
 
-    With the `optimum`, if it is known, a second panel shows the regret on a log scale.
+    If the `optimum` is given, a second panel shows the regret on a log scale.
     """
     trials = summary.done(outcome)
     order = np.arange(1, len(trials) + 1)
@@ -86,7 +86,7 @@ def _needs_log(values: Any) -> bool:
 
 
 def plot_importances(outcome: Outcome) -> go.Figure:
-    """Share of the spread of the values that each parameter explains alone."""
+    """Draw the share of the spread of the values that each parameter explains alone."""
     shares = list(summary.importances(outcome).items())[:20][::-1]
     figure = go.Figure(
         go.Bar(
@@ -104,7 +104,7 @@ def plot_importances(outcome: Outcome) -> go.Figure:
 
 
 def plot_parallel(outcome: Outcome) -> go.Figure:
-    """Parallel coordinates of the best trials and a sample of the others."""
+    """Draw parallel coordinates of the best trials and a sample of the others."""
     trials, columns = summary.done(outcome), summary.columns(outcome)
     names = list(summary.importances(outcome))[:_SHOWN]
     values = summary.values(trials)
@@ -127,7 +127,7 @@ def plot_parallel(outcome: Outcome) -> go.Figure:
 
 
 def _dimension(name: str, entries: list[Any]) -> dict[str, Any]:
-    """One axis; what is not a number, and what is inactive, becomes a labelled position."""
+    """One axis; values that are not numbers, or inactive, become labelled positions."""
     if all(isinstance(e, int | float) and not isinstance(e, bool) for e in entries):
         low, high = min(entries), max(entries)
         if low > 0 and high / low > 1e3:
@@ -151,7 +151,7 @@ def _dimension(name: str, entries: list[Any]) -> dict[str, Any]:
 
 
 def plot_slices(outcome: Outcome) -> go.Figure:
-    """Value against each of the parameters that matter most."""
+    """Draw the value against each of the parameters that matter most."""
     trials, columns = summary.done(outcome), summary.columns(outcome)
     names = list(summary.importances(outcome))[:_SHOWN]
     across = min(4, max(1, len(names)))
@@ -198,7 +198,7 @@ def plot_slices(outcome: Outcome) -> go.Figure:
 
 
 def plot_timeline(outcome: Outcome) -> go.Figure:
-    """When each worker evaluated what, or how many were busy when there are too many to draw."""
+    """Draw the trials of each worker over time; for many trials, the number of busy workers."""
     placed = summary.timeline(outcome)
     if not placed:
         return _finish(go.Figure(), "Workers")
@@ -250,7 +250,7 @@ def _busy_curve(placed: list[Any], origin: float) -> go.Figure:
 
 
 def plot_tree(outcome: Outcome) -> go.Figure:
-    """Evaluations per branch of the choices, coloured by the best value found there."""
+    """Draw the evaluations per branch of the choices, coloured by the best value of each."""
     nodes = summary.branches(outcome)
     ids = ["/".join(node.path) for node in nodes]
     known = set(ids)
@@ -290,7 +290,7 @@ def _above(path: tuple[str, ...], known: set[str]) -> str:
 
 
 def plot_embeddings(outcome: Outcome) -> go.Figure:
-    """Evaluations, best value and share of clipped coordinates of each embedding."""
+    """Draw the evaluations, best value and share of clipped coordinates of each embedding."""
     rows = summary.lanes(outcome)
     names = [f"embedding {row['embedding']}" for row in rows]
     figure = make_subplots(
@@ -309,7 +309,7 @@ def plot_embeddings(outcome: Outcome) -> go.Figure:
 
 
 def plot_directions(outcome: Outcome) -> go.Figure:
-    """Weights of the parameters in the directions that the model learnt."""
+    """Draw the weights of the parameters in the directions that the model learnt."""
     found = summary.directions(outcome)
     names = [_label(c.name) for c in outcome.space.columns]
     W = np.zeros((len(names), 0)) if found is None else found[:, :_COLUMNS]
@@ -329,12 +329,12 @@ def plot_directions(outcome: Outcome) -> go.Figure:
 
 
 def _label(text: str) -> str:
-    """Text that plotly shows as it is: it reads a subset of HTML in labels."""
+    """Text escaped and cut for a label, in which plotly interprets some HTML."""
     return encodable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")[:60]
 
 
 def _marks(n: int) -> Any:
-    """The kind of trace that draws n marks soonest."""
+    """Kind of trace that draws n marks fastest."""
     return go.Scatter if n <= _DRAWN else go.Scattergl
 
 

@@ -12,12 +12,12 @@ class LaneStatus:
     index: int
     done: int  # trials with a value
     running: int
-    best: float | None  # the user's own value
+    best: float | None  # as the objective returned it
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The figures that a live view shows; values are the user's own, times are in seconds."""
+    """The figures that a view shows; values as the objective returned them, times in seconds."""
 
     name: str
     done: int  # trials with a value
@@ -31,7 +31,7 @@ class Progress:
     eta: float | None  # seconds left; None while unknown
     workers: int
     use: float  # busy share of the workers while there was work for them, in [0, 1]
-    rate: float  # trials finished per second, lately
+    rate: float  # trials finished per second, recently
     lanes: tuple[LaneStatus, ...]
     mode: str  # "min" or "max"
     state: str  # "starting", "running", "draining", "stopping", "finished" or "failed"

@@ -22,7 +22,7 @@ _BINS = 8  # groups of equal size that a numeric parameter is cut into
 
 @dataclass(frozen=True)
 class Branch:
-    """One branch of a choice: how often it was tried, and the best value there."""
+    """One branch of a choice, with its number of evaluations and its best value."""
 
     path: tuple[str, ...]  # names from the root: choice, branch, choice, branch ...
     count: int
@@ -30,26 +30,27 @@ class Branch:
 
 
 def done(outcome: Outcome) -> list[Trial]:
-    """Trials that have a value, in the order in which they finished."""
+    """Return the trials that have a value, in the order in which they finished."""
     trials = [t for t in outcome.trials if t.value is not None]
     return sorted(trials, key=lambda t: (t.finished is None, t.finished or 0.0, t.number))
 
 
 def values(trials: list[Trial]) -> Array:
-    """Values of finished trials."""
+    """Return the values of finished trials."""
     return np.array([t.value for t in trials], dtype=np.float64)
 
 
 def best_so_far(outcome: Outcome) -> Array:
-    """Best value after each finished trial."""
+    """Return the best value after each finished trial."""
     found = values(done(outcome))
     return np.minimum.accumulate(found) if outcome.mode == "min" else np.maximum.accumulate(found)
 
 
 def columns(outcome: Outcome) -> dict[str, list[Any]]:
-    """Values of each parameter over the finished trials by its path; None where inactive.
+    """Return the values of each parameter over the finished trials; None where inactive.
 
-    Empty for a box too large to have columns. A vector has one entry per coordinate.
+    Keys are paths. A vector has one entry per coordinate; a box too large to have columns has
+    none.
     """
     if not outcome.space.dense:
         return {}
@@ -66,16 +67,16 @@ def _flat(outcome: Outcome, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def importances(outcome: Outcome) -> dict[str, float]:
-    """Share of the spread of the values that each parameter explains alone, largest first.
+    """Return the share of the spread of the values that each parameter explains alone.
 
     Notes
     -----
-    The ranks of the values are cut into groups by the parameter (categories, or eight groups of
-    equal size; inactive is a group of its own), and the share of their variance between the
-    groups is what it explains, less what a parameter without effect explains by chance,
-    (k - 1) / (n - 1) for k groups of n. Ranks, since a few huge losses would decide alone.
-    Interactions do not show, and a model that has searched one region has looked at the others
-    less.
+    The largest share comes first. The statistic is the adjusted eta squared of the ranks: ranks
+    are grouped by the parameter (its categories, or eight groups of equal size; inactive is one
+    more group), and the share of their variance between groups is reduced by what a parameter
+    without effect explains by chance, (k - 1) / (n - 1) for k groups of n. Ranks are used
+    because a few huge losses would decide otherwise. Interactions do not show, and regions that
+    the search left early count for less.
     """
     ranks = np.argsort(np.argsort(values(done(outcome)), kind="stable"), kind="stable")
     shares = {
@@ -99,7 +100,7 @@ def _groups(entries: list[Any]) -> NDArray[np.intp]:
 
 def _explained(ranks: Array, groups: NDArray[np.intp]) -> float:
     n, total = len(ranks), float(ranks.var())
-    if n < 3 or total == 0.0:  # two points lie on any line
+    if n < 3 or total == 0.0:  # two values say nothing about an effect
         return 0.0
     present = [ranks[groups == g] for g in np.unique(groups)]
     between = sum(len(p) * (p.mean() - ranks.mean()) ** 2 for p in present) / n
@@ -109,7 +110,7 @@ def _explained(ranks: Array, groups: NDArray[np.intp]) -> float:
 
 
 def timeline(outcome: Outcome) -> list[tuple[int, Trial]]:
-    """Trials with the worker slot each ran in: the first that was free when it started."""
+    """Return the trials with their worker slots: the first that was free at the start of each."""
     ran = [t for t in outcome.trials if t.started is not None and t.finished is not None]
     free: list[float] = []  # when each slot is free again
     placed = []
@@ -122,7 +123,7 @@ def timeline(outcome: Outcome) -> list[tuple[int, Trial]]:
 
 
 def branches(outcome: Outcome) -> list[Branch]:
-    """Every branch that was tried, with the number of evaluations and the best value."""
+    """Return every branch that was tried."""
     if not outcome.space.dense or all(c.kind != "choice" for c in outcome.space.columns):
         return []
     better = Objective(outcome.mode).better
@@ -152,7 +153,7 @@ def _chosen(
 
 
 def failures(outcome: Outcome) -> list[tuple[str, int, list[int]]]:
-    """Reasons of failures, most frequent first, with the count and the first few trials."""
+    """Return the reasons of failures, most frequent first, with counts and the first trials."""
     failed = [t for t in outcome.trials if t.state is State.FAILED]
     counts = Counter(t.reason or "no reason given" for t in failed)
     return [
@@ -183,12 +184,12 @@ def lanes(outcome: Outcome) -> list[dict[str, Any]]:
 
 
 def structure(outcome: Outcome) -> Mapping[str, Any]:
-    """What an additive method last noted of its model; empty of other methods."""
+    """Return the latest memo of an additive method; empty for other methods."""
     return next((t.memo for t in reversed(outcome.trials) if "groups" in t.memo), {})
 
 
 def directions(outcome: Outcome) -> Array | None:
-    """Directions (parameters, directions) that the model learnt last; None without any."""
+    """Return the directions (parameters, directions) of the latest model; None without any."""
     memo = structure(outcome)
     if "ridge" in memo:
         return np.array(memo["ridge"]["W"])

@@ -1,4 +1,4 @@
-"""AnySpace: what the rest of raybo takes as a space."""
+"""AnySpace: a Space or a Box."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AnySpace = Space | Box
 
 
 def as_space(space: AnySpace | Mapping[str, Any]) -> AnySpace:
-    """`space` itself, or the Space of a dict of parameters."""
+    """Return `space` itself, or the Space of a dict of parameters."""
     if isinstance(space, Space | Box):
         return space
     if isinstance(space, Mapping):

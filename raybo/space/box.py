@@ -12,10 +12,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from raybo.errors import SpaceError
-from raybo.space.checks import as_float, as_int
-from raybo.space.grids import Array
-from raybo.space.nodes import Column, Config
+from raybo.space.columns import Column, Config
+from raybo.space.grid import Array
 from raybo.space.parameters import Float
+from raybo.space.values import as_float, as_int
 from raybo.space.vector import Dense, Source, Uniform, Vector, vector_from_json
 
 LARGEST_DENSE = 10_000
@@ -78,32 +78,32 @@ class Box:
         return Vector(self.dim, self.low, self.high, source)
 
     def encode(self, config: Config) -> Array:
-        """Row (d,) of a config, in [0, 1]; SpaceError unless dense."""
+        """Return the row (d,) of a config, in [0, 1]; SpaceError unless dense."""
         self._needs_columns()
         source = self._read(config).source
         values = source.values if isinstance(source, Dense) else source.at(self._rows())
         return (values + 1.0) / 2.0
 
     def decode(self, u: Any) -> dict[str, Any]:
-        """Config of a row (d,); entries outside [0, 1] are clipped, NaN reads as 1/2."""
+        """Return the config of a row (d,); entries are clipped to [0, 1], NaN reads as 1/2."""
         row = self._inside(np.reshape(u, (1, -1)))[0]
         return {"x": self.vector(Dense(2.0 * row - 1.0))}
 
     def snap(self, U: Array) -> Array:
-        """Rows (n, d) clipped to the cube: a box is continuous."""
+        """Return rows (n, d) clipped to the cube: a box is continuous."""
         return self._inside(U)
 
     def active(self, U: Array) -> NDArray[np.bool_]:
-        """All True: every column matters in every row of U (n, d)."""
+        """Return True for every column and row of U (n, d): all columns matter."""
         return np.ones(self._inside(U).shape, dtype=np.bool_)
 
     def sample(self, n: int, rng: Generator) -> Array:
-        """Rows (n, d) drawn uniformly from the cube; SpaceError unless dense."""
+        """Return rows (n, d) drawn uniformly from the cube; SpaceError unless dense."""
         self._needs_columns()
         return rng.random((n, self.dim))
 
     def draw(self, rng: Generator) -> dict[str, Any]:
-        """One random config, in any dimension."""
+        """Return a random config, in any dimension."""
         return {"x": self.vector(Uniform(int(rng.integers(2**63))))}
 
     def points(self) -> Iterator[dict[str, Any]]:
@@ -111,22 +111,22 @@ class Box:
         raise SpaceError("'x' is continuous: the configs cannot be listed")
 
     def grid(self, column: int, limit: int = 1000) -> None:  # noqa: ARG002  (as in Space)
-        """None: a box is continuous."""
+        """Return None: a box is continuous."""
         return
 
     def to_json(self, config: Config) -> dict[str, Any]:
-        """Checked config as JSON: the source of the vector, not its coordinates."""
+        """Return the checked config as JSON: the source of the vector, not its coordinates."""
         return {"x": self._read(config).source.to_json()}
 
     def from_json(self, obj: Any) -> dict[str, Any]:
-        """Config of what `to_json` returned, checked."""
+        """Return the config that `to_json` wrote, checked."""
         if not isinstance(obj, Mapping) or not isinstance(obj.get("x"), Mapping):
             raise SpaceError(f"'x': expected {{'x': {{source}}}}, got {str(obj)[:200]}")
         bounds = {"dim": self.dim, "low": self.low, "high": self.high}
         return {"x": self._read({**obj, "x": vector_from_json({**bounds, **obj["x"]})})}
 
     def definition(self) -> dict[str, Any]:
-        """JSON description, in the format that `space_from_definition` and YAML files use."""
+        """Return the JSON description that `space_from_definition` and YAML files use."""
         return {"type": "box", "dim": self.dim, "low": self.low, "high": self.high}
 
     def _read(self, config: Config) -> Vector:

@@ -1,4 +1,4 @@
-"""Definitions: a space as JSON (or YAML), read back, and compared.
+"""Definitions: a space as JSON or YAML; reading and comparing them.
 
 A definition mirrors the space. An entry whose `type` is a string is a parameter, any other
 mapping is a group of them; a box stands alone at the top:
@@ -21,9 +21,9 @@ from typing import Any
 from raybo.errors import SpaceError
 from raybo.space.any_space import AnySpace
 from raybo.space.box import Box
-from raybo.space.checks import listed
 from raybo.space.parameters import Categorical, Choice, Float, Int, Parameter
 from raybo.space.space import Space
+from raybo.space.values import listed
 
 # Type: required keys, optional keys with their defaults.
 _FIELDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
@@ -33,13 +33,10 @@ _FIELDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "choice": (("branches",), {}),
     "box": (("dim",), {"low": -1.0, "high": 1.0}),
 }
-_NUMBERS = ("low", "high", "step", "dim")
 
 
 def space_from_definition(definition: Any) -> AnySpace:
     """Return the space that a `definition()`, or the same read from YAML, describes.
-
-    Numbers may be strings: YAML 1.1 reads 1e-5 as one.
 
     Raises
     ------
@@ -57,7 +54,7 @@ def space_from_definition(definition: Any) -> AnySpace:
 
 
 def difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
-    """Sentences that say how definition b differs from definition a; none if they agree."""
+    """Return sentences that say how definition b differs from definition a."""
     old, new = _flat(a), _flat(b)
     changes = [f"{name!r}: only in the old space" for name in old if name not in new]
     changes += [f"{name!r}: only in the new space" for name in new if name not in old]
@@ -125,18 +122,7 @@ def _fields(entry: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
     for key in required:
         if key not in entry:
             raise SpaceError(f"{_at(path)}: type {kind!r} needs the key {key!r}; add it")
-    return {key: _number(v) if key in _NUMBERS else v for key, v in entry.items() if key != "type"}
-
-
-def _number(value: Any) -> Any:
-    """Return the number a string spells; anything else unchanged."""
-    for number in (int, float):
-        if isinstance(value, str):
-            try:
-                return number(value)
-            except ValueError:
-                continue
-    return value
+    return {key: value for key, value in entry.items() if key != "type"}
 
 
 def _rebuilt(values: Any, path: tuple[str, ...]) -> Any:

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from raybo.space.any_space import AnySpace
-from raybo.space.grids import Array
+from raybo.space.grid import Array
 
 BLOCK = 64
 MAX_DIM = 21201  # scipy.stats.qmc.Sobol has direction numbers for so many columns

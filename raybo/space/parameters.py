@@ -1,22 +1,21 @@
 """Parameters of a search space: Float, Int, Categorical and the conditional Choice.
 
-A parameter converts one value to a position in [0, 1] and back. It may be built with nonsense:
-the `Space` it is put in calls `check` and reports the problem with the parameter's path.
+A parameter converts a value to a position in [0, 1] and back. It is checked not when it is made
+but by the `Space` that holds it, which reports a problem with the path of the parameter.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, ClassVar
 
 from raybo.errors import SpaceError
-from raybo.space.checks import as_float, as_int, check_bounds, check_step, listed, same
-from raybo.space.descriptions import copy_tree, describe, describe_number, show_number, to_json
-from raybo.space.grids import EXACT, Grid
+from raybo.space.grid import EXACT, Grid
+from raybo.space.values import as_float, as_int, listed, same, to_json
 
 
 @dataclass(frozen=True)
@@ -46,9 +45,9 @@ class Float:
 
     def check(self) -> None:
         """Raise SpaceError if the definition makes no sense."""
-        check_bounds(self, float, 8e307, "a number within ±8e307")  # high - low stays finite
+        _check_bounds(self, float, 8e307, "a number within ±8e307")  # high - low stays finite
         if self.step is not None:
-            check_step(self, float)
+            _check_step(self, float)
             if (self.high - self.low) / self.step > EXACT:
                 raise SpaceError(f"step={self.step} gives over 2**50 values; raise or drop it")
 
@@ -79,7 +78,7 @@ class Float:
         return (math.log(self.low), math.log(self.high)) if self.log else (self.low, self.high)
 
     def value(self, k: int) -> float:
-        """Value number k of a quantised or constant parameter."""
+        """Return value number k of a quantised or constant parameter."""
         if self.cardinality == 1:
             return self.low
         low, step = self._decimals
@@ -106,11 +105,11 @@ class Float:
         return min(round((number - self.low) / (self.step or 1.0)), (self.cardinality or 1) - 1)
 
     def contains(self, value: Any) -> bool:
-        """Whether the value is one of the parameter's values."""
+        """Return whether the value is one of the parameter's values."""
         return _accepts(self, value)
 
     def encode(self, value: Any) -> float:
-        """Position of the value in [0, 1]."""
+        """Return the position of the value in [0, 1]."""
         number = self.plain(value)
         if self.grid is not None:
             return self.grid.position(self._nearest(number))
@@ -119,7 +118,7 @@ class Float:
         return min(max(u, 0.0), 1.0)
 
     def decode(self, u: float) -> float:
-        """Value at position u of [0, 1]."""
+        """Return the value at position u of [0, 1]."""
         if self.grid is not None:
             return self.value(self.grid.index(u))
         first, last = self._scale
@@ -127,11 +126,11 @@ class Float:
         return min(max(math.exp(x) if self.log else x, self.low), self.high)
 
     def definition(self) -> dict[str, Any]:
-        """JSON description; the fields at their defaults are left out."""
-        return describe_number(self)
+        """Return the JSON description; the fields at their defaults are left out."""
+        return _describe_number(self)
 
     def __repr__(self) -> str:
-        return show_number(self)
+        return _show_number(self)
 
 
 @dataclass(frozen=True)
@@ -165,8 +164,8 @@ class Int:
 
     def check(self) -> None:
         """Raise SpaceError if the definition makes no sense."""
-        check_bounds(self, int, 2**64, "a whole number within ±2**64")
-        check_step(self, int)
+        _check_bounds(self, int, 2**64, "a whole number within ±2**64")
+        _check_step(self, int)
 
     @cached_property
     def cardinality(self) -> int:
@@ -179,7 +178,7 @@ class Int:
         return Grid(self.cardinality, self.low, self.step, self.log and self.cardinality > 1)
 
     def value(self, k: int) -> int:
-        """Value number k."""
+        """Return value number k."""
         return self.low + k * self.step
 
     def plain(self, value: Any) -> int:
@@ -196,23 +195,23 @@ class Int:
         return number
 
     def contains(self, value: Any) -> bool:
-        """Whether the value is one of the parameter's values."""
+        """Return whether the value is one of the parameter's values."""
         return _accepts(self, value)
 
     def encode(self, value: Any) -> float:
-        """Position of the value in [0, 1]."""
+        """Return the position of the value in [0, 1]."""
         return self.grid.position((self.plain(value) - self.low) // self.step)
 
     def decode(self, u: float) -> int:
-        """Value at position u of [0, 1]."""
+        """Return the value at position u of [0, 1]."""
         return self.low + self.grid.index(u) * self.step
 
     def definition(self) -> dict[str, Any]:
-        """JSON description; the fields at their defaults are left out."""
-        return describe_number(self)
+        """Return the JSON description; the fields at their defaults are left out."""
+        return _describe_number(self)
 
     def __repr__(self) -> str:
-        return show_number(self)
+        return _show_number(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +259,7 @@ class Categorical:
         return Grid(len(self.values))
 
     def value(self, k: int) -> Any:
-        """Value number k."""
+        """Return value number k."""
         return self.values[k]
 
     def rank(self, value: Any) -> int:
@@ -275,19 +274,19 @@ class Categorical:
         return self.values[self.rank(value)]
 
     def contains(self, value: Any) -> bool:
-        """Whether the value is one of the parameter's values."""
+        """Return whether the value is one of the parameter's values."""
         return _accepts(self, value)
 
     def encode(self, value: Any) -> float:
-        """Position of the value in [0, 1]."""
+        """Return the position of the value in [0, 1]."""
         return self.grid.position(self.rank(value))
 
     def decode(self, u: float) -> Any:
-        """Value at position u of [0, 1]."""
+        """Return the value at position u of [0, 1]."""
         return self.values[self.grid.index(u)]
 
     def definition(self) -> dict[str, Any]:
-        """JSON description; a value JSON cannot hold appears as {"$object": its repr}."""
+        """Return the JSON description; a value JSON cannot hold is {"$object": its repr}."""
         return {"type": "categorical", "values": [to_json(value) for value in self.values]}
 
     def __repr__(self) -> str:
@@ -340,7 +339,7 @@ class Choice:
         return Grid(len(self.branches))
 
     def value(self, k: int) -> str:
-        """Name of branch number k."""
+        """Return the name of branch number k."""
         return self._names[k]
 
     def plain(self, value: Any) -> str:
@@ -379,3 +378,57 @@ def _accepts(parameter: Parameter, value: Any) -> bool:
     except SpaceError:
         return False
     return True
+
+
+def _check_bounds(parameter: Any, expected: type[Any], largest: float, words: str) -> None:
+    """Raise SpaceError unless low and high bound a range, on the wanted scale."""
+    low, high = parameter.low, parameter.high
+    for field, bound in (("low", low), ("high", high)):
+        if type(bound) is not expected or not -largest <= bound <= largest:
+            raise SpaceError(f"{field} must be {words}, got {bound!r} ({type(bound).__name__})")
+    if low > high:
+        raise SpaceError(f"needs low <= high, got low={low}, high={high}; swap them")
+    if not isinstance(parameter.log, bool):
+        raise SpaceError(f"log must be True or False, got {parameter.log!r}")
+    if parameter.log and low <= 0:
+        raise SpaceError(
+            f"log=True needs 0 < low < high, got low={low}, high={high}; raise low or drop log"
+        )
+
+
+def _check_step(parameter: Any, expected: type[Any]) -> None:
+    """Raise SpaceError unless the step is positive and fits into the range."""
+    low, high, step = parameter.low, parameter.high, parameter.step
+    if type(step) is not expected or not 0 < step < math.inf:
+        raise SpaceError(f"step must be a positive {expected.__name__}, got {step!r}")
+    if low < high and step > high - low:
+        raise SpaceError(f"step={step} exceeds high - low = {high - low}; lower or drop step")
+
+
+def describe(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON description of a (nested) dict of parameters."""
+    return {
+        name: describe(entry) if isinstance(entry, Mapping) else entry.definition()
+        for name, entry in parameters.items()
+    }
+
+
+def _describe_number(parameter: Any) -> dict[str, Any]:
+    """JSON description of a Float or Int; the fields at their defaults are left out."""
+    values = [(field, getattr(parameter, field.name)) for field in fields(parameter)]
+    changed = {field.name: value for field, value in values if value != field.default}
+    return {"type": parameter.kind, **changed}
+
+
+def _show_number(parameter: Any) -> str:
+    """Constructor call of a Float or Int; the fields at their defaults are left out."""
+    _, (_, low), (_, high), *options = parameter.definition().items()
+    shown = [repr(low), repr(high), *(f"{name}={value!r}" for name, value in options)]
+    return f"{type(parameter).__name__}({', '.join(shown)})"
+
+
+def copy_tree(entry: Any) -> Any:
+    """Return a copy of nested mappings as dicts; everything else is shared."""
+    if not isinstance(entry, Mapping):
+        return entry
+    return {name: copy_tree(child) for name, child in entry.items()}

@@ -1,4 +1,4 @@
-"""Space: a dict of parameters, and the conversion of its configs to rows of the unit cube."""
+"""Space: a dict of parameters; converts configs to rows of the unit cube and back."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from raybo.errors import SpaceError
-from raybo.space.descriptions import copy_tree, describe, is_scalar
-from raybo.space.grids import Array
-from raybo.space.nodes import Column, Config, build
-from raybo.space.parameters import Categorical
+from raybo.space.columns import Column, Config, build
+from raybo.space.grid import Array
+from raybo.space.parameters import Categorical, copy_tree, describe
+from raybo.space.values import is_scalar
 
 
 class Space:
@@ -23,7 +23,7 @@ class Space:
     Parameters
     ----------
     parameters : dict
-        Name to Float, Int, Categorical or Choice, or to a nested dict of them; configs nest alike.
+        Name to Float, Int, Categorical or Choice, or to a nested dict of them.
 
     Raises
     ------
@@ -72,7 +72,7 @@ class Space:
         return self._root.count
 
     def encode(self, config: Config) -> Array:
-        """Row of a config.
+        """Return the row of a config.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class Space:
         return row
 
     def decode(self, u: Any) -> dict[str, Any]:
-        """Config of a row, shape (d,): plain python values, defined for every row.
+        """Return the config of a row, shape (d,): python values, defined for every row.
 
         Entries outside [0, 1] are clipped, NaN reads as 1/2.
         """
@@ -108,7 +108,7 @@ class Space:
         return self._root.decode([min(max(x, 0.0), 1.0) if x == x else 0.5 for x in row.tolist()])
 
     def snap(self, U: Array) -> Array:
-        """Rows (n, d) moved to the points they decode to; inactive columns become 1/2."""
+        """Return rows (n, d) moved to the points they decode to; inactive columns become 1/2."""
         S = self._inside(U)
         for column in self._snapped:
             S[:, column.index] = column.snap(S[:, column.index])
@@ -117,19 +117,19 @@ class Space:
         return S
 
     def active(self, U: Array) -> NDArray[np.bool_]:
-        """Which columns matter in which row of U (n, d)."""
+        """Return which columns matter in which row of U (n, d)."""
         return self._active(self._inside(U))
 
     def sample(self, n: int, rng: Generator) -> Array:
-        """Rows (n, d) drawn uniformly from the cube, snapped."""
+        """Return rows (n, d) drawn uniformly from the cube, snapped."""
         return self.snap(rng.random((n, self.dim)))
 
     def draw(self, rng: Generator) -> dict[str, Any]:
-        """One random config."""
+        """Return a random config."""
         return self.decode(rng.random(self.dim))
 
     def points(self) -> Iterator[dict[str, Any]]:
-        """All configs of a finite space, lazily; the first parameter changes fastest."""
+        """Return an iterator over all configs; the first parameter varies fastest."""
         if self.cardinality is None:
             name = next(c.name for c in self.columns if c.parameter.grid is None)
             raise SpaceError(
@@ -138,20 +138,20 @@ class Space:
         return map(self._root.point, range(self.cardinality))
 
     def grid(self, column: int, limit: int = 1000) -> Array | None:
-        """Positions of a column's values, ascending; None if continuous or more than `limit`."""
+        """Return the positions of a column's values; None if continuous or more than `limit`."""
         grid = self.columns[column].parameter.grid
         return None if grid is None or grid.size > limit else grid.positions()
 
     def to_json(self, config: Config) -> dict[str, Any]:
-        """Checked config as JSON; a categorical value JSON cannot hold is {"$index": i}."""
+        """Return the checked config as JSON; a value JSON cannot hold is {"$index": i}."""
         return self._root.convert(config, _to_json)
 
     def from_json(self, obj: Any) -> dict[str, Any]:
-        """Config of what `to_json` returned, checked."""
+        """Return the config that `to_json` wrote, checked."""
         return self._root.convert(obj, _from_json)
 
     def definition(self) -> dict[str, Any]:
-        """JSON description, in the format that `space_from_definition` and YAML files use."""
+        """Return the JSON description that `space_from_definition` and YAML files use."""
         return describe(self._parameters)
 
     def __eq__(self, other: object) -> bool:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from raybo.errors import SpaceError
 from raybo.space.any_space import AnySpace
-from raybo.space.grids import Array
-from raybo.space.nodes import Column, Condition
+from raybo.space.columns import Column, Condition
+from raybo.space.grid import Array
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Vertex:
     Attributes
     ----------
     index : int
-        Its place in breadth-first order; the root is 0.
+        Position in breadth-first order; the root is 0.
     parent : int or None
         Parent vertex; None at the root.
     condition : tuple of (choice column, branch)
@@ -56,7 +56,7 @@ class Vertex:
 
 
 def vertices(space: AnySpace) -> tuple[Vertex, ...]:
-    """Vertices of a space in breadth-first order."""
+    """Return the vertices of a space in breadth-first order."""
     own: dict[Condition, list[Column]] = {}
     for column in space.columns:
         own.setdefault(column.condition, []).append(column)
@@ -75,11 +75,11 @@ def vertices(space: AnySpace) -> tuple[Vertex, ...]:
 
 
 def expanded(tree: Sequence[Vertex], limit: int = 4096) -> tuple[Vertex, ...]:
-    """The tree in which independent choices follow each other: every leaf settles all of them.
+    """Return the tree in which independent choices follow each other.
 
-    Below each branch of the first of several choices the whole of the next one is repeated, so
-    that vertices multiply: a column may belong to several vertices, of which one is active at a
-    time. A tree with one choice per vertex stays as it is.
+    Every leaf of it decides all choices: below each branch of the first of several choices, the
+    next choice is repeated. Vertices multiply, and a column may belong to several vertices, of
+    which one is active at a time. A tree with one choice per vertex is returned unchanged.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def expanded(tree: Sequence[Vertex], limit: int = 4096) -> tuple[Vertex, ...]:
 
 
 def paths(tree: Sequence[Vertex], start: int = 0) -> Iterator[tuple[int, ...]]:
-    """All sets of vertices that can be active together, lazily, each in breadth-first order.
+    """Yield the sets of vertices that can be active together, each in breadth-first order.
 
     With one choice per vertex these are the root-to-leaf paths; independent choices multiply.
     """
@@ -118,7 +118,7 @@ def paths(tree: Sequence[Vertex], start: int = 0) -> Iterator[tuple[int, ...]]:
 
 
 def active_vertices(space: AnySpace, U: Array) -> NDArray[np.bool_]:
-    """Which vertices are active in which row of U (n, d): shape (n, number of vertices)."""
+    """Return which vertices are active in which row of U (n, d): shape (n, vertices)."""
     U = space.snap(U)
     tree = vertices(space)
     chosen = {c.index: c.indices(U[:, c.index]) for c in space.columns if c.kind == "choice"}

@@ -18,7 +18,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from raybo.errors import SpaceError
-from raybo.space.grids import Array
+from raybo.space.grid import Array
 
 Bits = NDArray[np.uint64]
 
@@ -27,14 +27,14 @@ LARGEST_ARRAY = 2 * 10**8
 
 
 def gaussian_rows(seed: int, rows: Any, d: int) -> Array:
-    """Bits of the infinite standard normal matrix of a seed.
+    """Return rows of the infinite standard normal matrix of a seed.
 
     Parameters
     ----------
     seed : int
-        Which matrix; taken modulo 2**64.
+        Number of the matrix; taken modulo 2**64.
     rows : array of int, shape (n,)
-        Which rows: any, in any order.
+        Numbers of the rows, in any order.
     d : int
         Number of columns; the first d columns are the same for every d.
 
@@ -63,7 +63,7 @@ _SHIFT_12, _SHIFT_27, _SHIFT_30, _SHIFT_31 = map(_uint64, (12, 27, 30, 31))
 
 
 def _mix(h: Bits) -> Bits:
-    """Finaliser of splitmix64 (Steele, Lea, Flood 2014), in place: 64 bits well mixed."""
+    """Finaliser of splitmix64 (Steele, Lea, Flood 2014), in place."""
     h ^= h >> _SHIFT_30
     h *= _FACTOR_1
     h ^= h >> _SHIFT_27
@@ -105,7 +105,7 @@ def _checked_seed(seed: Any) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Dense:
-    """Coordinates kept as they are.
+    """Coordinates held in an array.
 
     Parameters
     ----------
@@ -123,11 +123,11 @@ class Dense:
         object.__setattr__(self, "values", values)
 
     def at(self, rows: Bits) -> Array:
-        """Coordinates in [-1, 1]."""
+        """Return coordinates in [-1, 1]."""
         return self.values[rows.astype(np.intp)]
 
     def to_json(self) -> dict[str, Any]:
-        """JSON description."""
+        """Return the JSON description."""
         return {"dense": {"values": self.values.tolist()}}
 
 
@@ -141,11 +141,11 @@ class Uniform:
         object.__setattr__(self, "seed", _checked_seed(self.seed))
 
     def at(self, rows: Bits) -> Array:
-        """Coordinates in [-1, 1]."""
+        """Return coordinates in [-1, 1]."""
         return 2.0 * _uniform(_mix(_stream(self.seed) + _counters(rows))) - 1.0
 
     def to_json(self) -> dict[str, Any]:
-        """JSON description."""
+        """Return the JSON description."""
         return {"uniform": {"seed": self.seed}}
 
 
@@ -156,7 +156,7 @@ class Embedded:
     Parameters
     ----------
     seed : int
-        Of the Gaussian matrix A, see `gaussian_rows`.
+        Seed of the Gaussian matrix A, see `gaussian_rows`.
     z : tuple of float
         The point of the low-dimensional space.
     """
@@ -171,14 +171,14 @@ class Embedded:
             raise SpaceError(f"an embedded vector needs finite coordinates z, got {self.z}")
 
     def at(self, rows: Bits) -> Array:
-        """Coordinates in [-1, 1]."""
+        """Return coordinates in [-1, 1]."""
         # A matrix product may sum in another order when the number of rows changes; the sum of
         # each row does not, so x[i] and x[a:b] agree to the last bit.
         inner = (gaussian_rows(self.seed, rows, len(self.z)) * self.z).sum(axis=1)
         return _clip(inner, -1.0, 1.0)
 
     def to_json(self) -> dict[str, Any]:
-        """JSON description."""
+        """Return the JSON description."""
         return {"embedded": {"seed": self.seed, "z": list(self.z)}}
 
 
@@ -189,8 +189,8 @@ Source = Dense | Uniform | Embedded
 class Vector(NDArrayOperatorsMixin):
     """A read-only vector whose coordinates are computed when they are read.
 
-    Index it (`x[5]`, `x[[3, 8]]`, `x[10:20]`), walk it with `chunks`, or make it an array with
-    `np.asarray(x)`. Arithmetic and comparisons are elementwise and materialise it.
+    Index it (`x[5]`, `x[[3, 8]]`, `x[10:20]`), iterate over `chunks`, or convert it to an array
+    with `np.asarray(x)`. Arithmetic and comparisons are elementwise and materialise it.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ class Vector(NDArrayOperatorsMixin):
         if self.dim > LARGEST_ARRAY:
             raise SpaceError(
                 f"an array of {self.dim:,} coordinates is too large (at most {LARGEST_ARRAY:,}); "
-                "index x[[3, 8]] or walk x.chunks()"
+                "index x[[3, 8]] or iterate over x.chunks()"
             )
         array = np.empty(self.dim)
         for start, values in self.chunks():
@@ -267,11 +267,11 @@ class Vector(NDArrayOperatorsMixin):
         return getattr(ufunc, method)(*arrays, **options)
 
     def same_as(self, other: Any) -> bool:
-        """Whether the other is a vector of the same dimension, bounds and source."""
+        """Return whether the other is a vector of the same dimension, bounds and source."""
         return isinstance(other, Vector) and self.to_json() == other.to_json()
 
     def to_json(self) -> dict[str, Any]:
-        """JSON description, exact."""
+        """Return the exact JSON description."""
         return {"dim": self.dim, "low": self.low, "high": self.high, **self.source.to_json()}
 
     def __repr__(self) -> str:
@@ -287,7 +287,7 @@ class Vector(NDArrayOperatorsMixin):
         if len(indices) > LARGEST_SLICE:
             raise SpaceError(
                 f"a slice of {len(indices):,} coordinates is too large (at most "
-                f"{LARGEST_SLICE:,}); walk x.chunks()"
+                f"{LARGEST_SLICE:,}); iterate over x.chunks()"
             )
         return self._at(np.arange(indices.start, indices.stop, indices.step).astype(np.uint64))
 

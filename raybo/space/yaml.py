@@ -1,7 +1,9 @@
-"""Spaces in YAML files; the format is that of `raybo.space.definition`."""
+"""Read YAML, and spaces from YAML files; their format is that of `raybo.space.definition`."""
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,11 @@ from raybo.errors import SpaceError
 from raybo.space.any_space import AnySpace
 from raybo.space.definition import space_from_definition
 
+MAX_NODES = 100_000  # of a document, aliases expanded: a few lines of them could stand for 10**9
+
 
 def space_from_yaml(source: str | Path) -> AnySpace:
-    """Space of a YAML text or file.
+    """Return the space that a YAML text or file defines.
 
     Parameters
     ----------
@@ -25,16 +29,44 @@ def space_from_yaml(source: str | Path) -> AnySpace:
         If there is no such file, it is not YAML, a key is given twice, or the space it defines
         makes no sense.
     """
-    # Imported here: most users define spaces in python.
+    return space_from_definition(read_yaml(_text(source)))
+
+
+def read_yaml(text: str) -> Any:
+    """Return the value of a YAML document; 1e-5 is a number, as in YAML 1.2.
+
+    Raises
+    ------
+    SpaceError
+        If it is not YAML, a key is given twice, or it is too large.
+    """
+    import yaml  # noqa: PLC0415  (most users define spaces in python)
+
+    try:
+        loader = _loader_class()(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _check_node(node, (), {})
+        return loader.construct_document(node)
+    except SpaceError:
+        raise
+    except (yaml.YAMLError, ValueError) as error:
+        raise SpaceError(f"not YAML: {error}") from None
+    except RecursionError:
+        raise SpaceError("not YAML that raybo reads: it is nested too deeply") from None
+
+
+@cache
+def _loader_class() -> Any:
     import yaml  # noqa: PLC0415
 
-    text = _text(source)
-    try:
-        _check_keys(yaml.compose(text, yaml.SafeLoader), ())
-        definition = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise SpaceError(f"not YAML: {error}") from None
-    return space_from_definition(definition)
+    class Loader(yaml.SafeLoader):
+        """Reads numbers as YAML 1.2 does; YAML 1.1 wants a dot and a sign: 1.0e-5, 1.0e+5."""
+
+    number = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
+    Loader.add_implicit_resolver("tag:yaml.org,2002:float", number, list("-+.0123456789"))
+    return Loader
 
 
 def _text(source: str | Path) -> str:
@@ -44,16 +76,31 @@ def _text(source: str | Path) -> str:
         return Path(source).read_text(encoding="utf-8")
     except OSError as error:
         raise SpaceError(f"{source}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise SpaceError(f"{source}: not a text in UTF-8") from None
 
 
-def _check_keys(node: Any, path: tuple[str, ...]) -> None:
-    """Refuse a key that is given twice: a loader would silently keep the last."""
-    if getattr(node, "id", "") != "mapping":
-        return
-    seen: set[str] = set()
-    for key, value in node.value:
-        where = (*path, str(key.value))
-        if where[-1] in seen:
-            raise SpaceError(f"{'/'.join(where)!r}: given twice; rename or drop one")
-        seen.add(where[-1])
-        _check_keys(value, where)
+def _check_node(node: Any, path: tuple[str, ...], sizes: dict[int, int]) -> int:
+    """Number of nodes below `node`; refuses too many, and a key that is given twice."""
+    known = sizes.get(id(node))
+    if known is not None:  # an alias: each node is visited once
+        if known < 0:
+            raise SpaceError(f"{'/'.join(path)!r}: holds itself; write it without the alias")
+        return known
+    sizes[id(node)] = -1
+    children = []
+    if node.id == "mapping":
+        seen: set[str] = set()
+        for key, value in node.value:
+            where = (*path, str(key.value))
+            if where[-1] in seen:  # a loader would silently keep the last
+                raise SpaceError(f"{'/'.join(where)!r}: given twice; rename or drop one")
+            seen.add(where[-1])
+            children.append((value, where))
+    elif node.id == "sequence":
+        children = [(value, path) for value in node.value]
+    size = 1 + sum(_check_node(child, where, sizes) for child, where in children)
+    if size > MAX_NODES:
+        raise SpaceError(f"more than {MAX_NODES:,} entries, aliases expanded; write fewer")
+    sizes[id(node)] = size
+    return size

@@ -54,7 +54,7 @@ _SECOND = (
 
 
 def fresh_name() -> str:
-    """Return a readable name that nobody else has."""
+    """Return a readable name for a study; two calls give different names."""
     return f"{secrets.choice(_FIRST)}-{secrets.choice(_SECOND)}-{secrets.token_hex(3)}"
 
 

@@ -1,4 +1,4 @@
-"""From what an objective returns to a loss: the only place where a sign changes."""
+"""Objective: converts results to values and losses, the only place where a sign changes."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class Objective:
             raise StudyError(f"mode must be 'min' or 'max', got {self.mode!r}")
 
     def loss(self, value: float) -> float:
-        """Loss of a value: smaller is better."""
+        """Return the loss of a value: smaller is better."""
         return value if self.mode == "min" else -value
 
     def better(self, a: float, b: float) -> bool:
-        """Whether value `a` is better than value `b`."""
+        """Return whether value `a` is better than value `b`."""
         return self.loss(a) < self.loss(b)
 
     def parse(self, result: Any) -> tuple[float, dict[str, Any]]:
-        """Value and extra entries of what an objective returned.
+        """Return the value and the extra entries of what an objective returned.
 
         Raises
         ------
         ObjectiveError
-            When there is no finite number in it; the message is the reason of the failure.
+            When it holds no finite number; the message becomes the reason of the failure.
         """
         if not isinstance(result, Mapping):
             return finite_number(result, "the objective returned"), {}
@@ -58,7 +58,7 @@ class Objective:
 
 
 def finite_number(value: Any, what: str) -> float:
-    """`value` as a finite float; zero-dimensional arrays and tensors count as numbers."""
+    """Return `value` as a finite float; zero-dimensional arrays and tensors count as numbers."""
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, numbers.Real):

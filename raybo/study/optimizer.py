@@ -61,7 +61,7 @@ class Optimizer:
         return self._study.best
 
     def ask(self) -> Trial:
-        """Next trial to evaluate; asks may be outstanding in any number."""
+        """Return the next trial to evaluate; any number of trials may be pending."""
         return self._study.ask()
 
     def tell(self, number: int, value: float) -> Trial:
@@ -73,12 +73,12 @@ class Optimizer:
         return self._study.fail(number, reason)
 
     def add(self, config: Mapping[str, Any], value: float | None = None) -> Trial:
-        """Add a point of your own: pending, or with the value it is known to have."""
+        """Add a point that was not asked for: pending, or with its known value."""
         trial = self._study.add(Trial(self._study.next_number, config))
         return trial if value is None else self._study.tell(trial.number, value)
 
     def state(self) -> dict[str, Any]:
-        """All of it as a JSON dict, for `from_state`."""
+        """Return the state as a JSON dict, for `from_state`."""
         study = self._study
         return {
             "version": STATE_VERSION,
@@ -96,10 +96,10 @@ class Optimizer:
         space: AnySpace | Mapping[str, Any] | None = None,
         method: Method | None = None,
     ) -> Optimizer:
-        """Rebuild an optimizer that goes on as the one that gave `state`.
+        """Return an optimizer that continues as the one that gave `state`.
 
         `space` and `method` are needed only where JSON cannot hold them: categorical values that
-        are objects, and methods that were given as an object.
+        are objects, and methods that were given as objects.
         """
         if state.get("version") != STATE_VERSION:
             raise StudyError(

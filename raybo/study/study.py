@@ -1,4 +1,4 @@
-"""Study: the only ask/tell state machine."""
+"""Study: proposes trials and records their values."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from raybo.study.trial import State, Trial, best_of
 
 logger = logging.getLogger(__name__)
 
-_FRESH_DRAWS = 200  # random points tried in place of a duplicate before the space is enumerated
+_FRESH_DRAWS = 200  # random points tried for a duplicate before a finite space is enumerated
 
 
 class Study:
     """Trials of one search, and the method that proposes the next.
 
-    Any number of trials may be pending and they are told in any order. What is proposed depends
-    only on the seed, the number of the trial and the trials known so far, so that a study
-    rebuilt from its trials proposes the same points again.
+    Any number of trials may be pending, and they are told in any order. A proposal depends only
+    on the seed, the number of the trial and the trials so far: a study rebuilt from its trials
+    proposes the same points.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Study:
         return self.add(Trial(number, config, memo=memo))
 
     def add(self, trial: Trial) -> Trial:
-        """Take over a trial made elsewhere: a point of the user's, or one read from a journal."""
+        """Add a trial that was not asked here: a point of the user, or one of a journal."""
         if trial.number in self.trials:
             raise StudyError(f"trial {trial.number} is in the study already")
         if self.space.dense:
@@ -77,7 +77,7 @@ class Study:
         return trial
 
     def tell(self, number: int, value: Any) -> Trial:
-        """Record the user's value of a pending trial; a NaN or an infinity makes it a failure."""
+        """Record the value of a pending trial; a NaN or an infinity makes it a failure."""
         trial = self._pending_trial(number)
         try:
             trial.value = finite_number(value, "the value is")
@@ -117,7 +117,7 @@ class Study:
         trial = self.trials.get(number)
         if trial is None:
             raise StudyError(
-                f"trial {number!r} is not known; this study has asked {len(self.trials)} trials"
+                f"trial {number!r} does not exist; this study has {len(self.trials)} trials"
             )
         if trial.state is not State.PENDING:
             how = (
@@ -168,7 +168,7 @@ class Study:
             )
 
     def _fresh_config(self, rng: np.random.Generator) -> Mapping[str, Any]:
-        """Some config that was not tried before."""
+        """A config that was not tried before."""
         draws: Iterator[Mapping[str, Any]] = (self.space.draw(rng) for _ in range(_FRESH_DRAWS))
         for config in draws:
             if self._key(config) not in self._seen:

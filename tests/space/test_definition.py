@@ -32,14 +32,6 @@ def test_a_definition_describes_the_space_fully():
 
 def test_a_box_stands_alone():
     assert space_from_definition(Box(10**9, 0, 2).definition()) == Box(10**9, 0, 2)
-    assert space_from_definition({"type": "box", "dim": "1e9"}) == Box(10**9)
-
-
-def test_numbers_may_be_text():
-    made = space_from_definition({"a": {"type": "float", "low": "1e-5", "high": "1"}})
-    assert made == Space({"a": Float(1e-5, 1)})
-    made = space_from_definition({"a": {"type": "int", "low": "1", "high": "1e6"}})
-    assert made == Space({"a": Int(1, 10**6)})
 
 
 UNIT = {"type": "float", "low": 0, "high": 1}

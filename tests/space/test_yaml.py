@@ -7,7 +7,7 @@ from raybo.errors import SpaceError
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
-from raybo.space.yaml import space_from_yaml
+from raybo.space.yaml import read_yaml, space_from_yaml
 
 TEXT = """
 lr: {type: float, low: 1e-5, high: 0.1, log: true}
@@ -39,6 +39,58 @@ def test_a_text_or_a_file_gives_the_space(tmp_path):
     assert space_from_yaml(path) == SPACE
     assert space_from_yaml(str(path)) == SPACE
     assert space_from_yaml("{type: box, dim: 1000000000, low: -1, high: 1}") == Box(10**9)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e-5", 1e-5), ("-1E5", -1e5), (".5e3", 500.0), ("1.e2", 100.0), ("1.0e+5", 1e5),
+        ("12", 12), ("e5", "e5"), ("1e", "1e"), ("'1e5'", "1e5"), ("", None),
+    ],
+)  # fmt: skip
+def test_numbers_are_those_of_yaml_1_2(text, value):
+    assert read_yaml(text) == value
+    assert type(read_yaml(text)) is type(value)
+
+
+def test_numbers_with_exponents_are_numbers_in_any_place():
+    text = "a: {type: int, low: 1, high: 1e6}\nb: {type: categorical, values: [1e-3, x]}\n"
+    assert space_from_yaml(text) == Space({"a": Int(1, 10**6), "b": Categorical([1e-3, "x"])})
+    assert space_from_yaml("{type: box, dim: 1e9}") == Box(10**9)
+
+
+def test_a_parameter_may_be_repeated_by_an_alias():
+    space = space_from_yaml("a: &unit {type: float, low: 0, high: 1}\nb: *unit\n")
+    assert space == Space({"a": Float(0, 1), "b": Float(0, 1)})
+
+
+def bomb(entry, n=30):
+    lines = ["a0: &a0 {x: {type: float, low: 0, high: 1}}"]
+    lines += [entry.format(i=i, last=i - 1) for i in range(1, n)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (bomb("a{i}: &a{i} {{p: *a{last}, q: *a{last}}}"), "more than 100,000 entries"),
+        (bomb("a{i}: &a{i} [*a{last}, *a{last}]"), "more than 100,000 entries"),
+        ("a: &a {b: *a}", "'a/b': holds itself"),
+        ("[" * 5000 + "]" * 5000, "nested too deeply"),
+        ("a: " + "9" * 5000, "not YAML"),
+        ("a: \x00", "not YAML"),
+    ],
+)
+def test_a_small_text_that_would_take_for_ever_is_refused(text, message):
+    with pytest.raises(SpaceError, match=message):
+        space_from_yaml(text)
+
+
+def test_a_file_in_another_encoding_is_refused(tmp_path):
+    path = tmp_path / "space.yaml"
+    path.write_bytes(b"a: \xff")
+    with pytest.raises(SpaceError, match="not a text in UTF-8"):
+        space_from_yaml(path)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 
 from raybo.errors import MethodError
 from raybo.space.any_space import AnySpace
-from raybo.space.nodes import Column
+from raybo.space.columns import Column
 from raybo.space.parameters import Float, Int
 
 Values = dict[str, float | int]

@@ -25,7 +25,7 @@ from raybo.methods.addgp.groups import best_rows
 from raybo.methods.base import Data
 from raybo.methods.model import grid_of, search_region, unordered_columns, untried
 from raybo.space.any_space import AnySpace
-from raybo.space.nodes import Column
+from raybo.space.columns import Column
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.additive import GroupPosteriors, Groups
 

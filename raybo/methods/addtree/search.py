@@ -17,7 +17,7 @@ from raybo.methods.addtree.vertex import AtVertex
 from raybo.methods.base import Data
 from raybo.methods.model import grid_of, search_region
 from raybo.space.any_space import AnySpace
-from raybo.space.nodes import Column
+from raybo.space.columns import Column
 from raybo.space.tree import Vertex, paths
 
 _SPREAD, _NEAR = 64, 32  # starts of a vertex: all over its columns, and near its best rows

@@ -23,8 +23,8 @@ from ray.tune.search import sample
 from scipy.special import ndtr, ndtri
 
 from raybo.errors import SpaceError
-from raybo.space.checks import as_float, as_int, listed, same
 from raybo.space.parameters import Categorical, Float, Int, Parameter
+from raybo.space.values import as_float, as_int, listed, same
 
 # About the largest of 10**5 normal draws; a search that likes corners must not go to infinity.
 WIDEST = 4.5

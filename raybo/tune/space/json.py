@@ -19,8 +19,7 @@ from ray import tune
 from ray.tune.search.sample import Domain
 
 from raybo.errors import StudyError
-from raybo.space.checks import as_float, as_int
-from raybo.space.descriptions import is_scalar
+from raybo.space.values import as_float, as_int, is_scalar
 from raybo.tune.space.domains import holds, is_open, signature
 
 _KINDS: dict[type[Any], str] = {dict: "dict", list: "list", tuple: "tuple"}

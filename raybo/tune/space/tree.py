@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from raybo.errors import SpaceError
-from raybo.space.checks import listed, same
 from raybo.space.parameters import Choice, Parameter
+from raybo.space.values import listed, same
 from raybo.tune.space.domains import Scalar, holds
 from raybo.tune.space.json import is_lost
 from raybo.tune.space.points import MISSING, index_keys, nested

@@ -1,4 +1,4 @@
-"""The tree of a space: columns at its leaves, groups and choices above them."""
+"""Columns of a space, and the tree of groups and choices above them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from raybo.errors import SpaceError
-from raybo.space.grids import Array, Grid
+from raybo.space.grid import Array, Grid
 from raybo.space.parameters import Choice, Parameter
 
 Config = Mapping[str, Any]
@@ -24,13 +24,13 @@ class Column:
     Attributes
     ----------
     index : int
-        Its place in a row.
+        Position in a row.
     path : tuple of str
         Keys that lead to it in a config, branch names included.
     parameter : Float, Int, Categorical or Choice
-        What the coordinate stands for.
+        Parameter that the coordinate encodes.
     condition : tuple of (choice column, branch)
-        What must have been chosen for the column to matter; outermost choice first.
+        Branches that must be chosen for the column to matter; outermost choice first.
     """
 
     index: int
@@ -49,12 +49,12 @@ class Column:
         return self.parameter.kind
 
     def snap(self, u: Array) -> Array:
-        """Positions (any shape, in [0, 1]) moved to the values they decode to."""
+        """Return positions (any shape, in [0, 1]) moved to the values they decode to."""
         grid = self.parameter.grid
         return u if grid is None else grid.snap(u)
 
     def indices(self, u: Array) -> Array:
-        """Numbers, as floats, of the values that positions (any shape, in [0, 1]) decode to."""
+        """Return the numbers, as floats, of the values that positions in [0, 1] decode to."""
         grid = self.parameter.grid
         if grid is None:
             raise SpaceError(f"{self.name!r} is continuous: its values are not numbered")
@@ -63,7 +63,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A parameter without parts."""
+    """A parameter other than a choice."""
 
     column: Column
 
@@ -95,7 +95,7 @@ class Fork:
 
     @cached_property
     def count(self) -> int | None:
-        """Number of subtrees' configs; None when infinite."""
+        """Number of configs of all branches; None when infinite."""
         counts = [group.count for _, group in self.branches]
         return None if None in counts else sum(filter(None, counts))
 
@@ -174,7 +174,7 @@ Node = Leaf | Fork | Group
 def build(
     parameters: Any, columns: list[Column], path: tuple[str, ...] = (), condition: Condition = ()
 ) -> Group:
-    """Tree of a dict of parameters; its columns are appended to `columns`, parents first.
+    """Return the tree of a dict of parameters; append its columns to `columns`, parents first.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from raybo.space.grids import Grid
+from raybo.space.grid import Grid
 
 GRIDS = [
     Grid(1),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-EXACT = 2**50  # beyond this many values float64 no longer tells neighbours apart
+EXACT = 2**50  # with more values, float64 no longer distinguishes neighbours
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Grid:
 
     @cached_property
     def exact(self) -> bool:
-        """Whether float64 positions tell all values apart."""
+        """Whether float64 positions distinguish all values."""
         return self.size * (max(1.0, self._span) if self.log else 1.0) <= EXACT
 
     def _position(self, k: Any, xp: ModuleType) -> Any:
@@ -70,7 +70,7 @@ class Grid:
         return xp.floor(distance / self.step + 0.5)
 
     def position(self, k: int) -> float:
-        """Position in [0, 1] of value number k."""
+        """Return the position in [0, 1] of value number k."""
         return min(float(self._position(k, math)), 1.0)
 
     def index(self, u: float) -> int:
@@ -78,16 +78,16 @@ class Grid:
         return min(max(int(self._index(u, math)), 0), self.size - 1)
 
     def positions(self) -> Array:
-        """Positions of all values, shape (size,)."""
+        """Return the positions of all values, shape (size,)."""
         return self._clipped(np.arange(self.size, dtype=np.float64))
 
     def indices(self, u: Array) -> Array:
-        """Numbers (as floats) of the values whose intervals hold each entry of u."""
+        """Return the numbers (as floats) of the values whose intervals hold the entries of u."""
         k: Array = np.clip(self._index(u, np), 0, self.size - 1)
         return k
 
     def snap(self, u: Array) -> Array:
-        """Positions of the values that u decodes to; u itself where the grid is not exact."""
+        """Return the positions of the values that u decodes to; u itself if not exact."""
         return self._clipped(self.indices(u)) if self.exact else u
 
     def _clipped(self, k: Array) -> Array:
