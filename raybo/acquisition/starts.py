@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from raybo.space.sobol import sobol_rows
+from raybo.space.design import sobol_rows
 
 Array = NDArray[np.float64]
 

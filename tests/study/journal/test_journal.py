@@ -7,6 +7,8 @@ import os
 import random
 import subprocess
 import sys
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,12 +16,13 @@ import pytest
 from raybo.errors import JournalError
 from raybo.study.journal.journal import (
     JOURNAL_FILE,
+    LOCK_FILE,
     SNAPSHOT_FILE,
     Journal,
     encode_line,
     read_journal,
 )
-from raybo.study.journal.lock import read_holder
+from raybo.study.journal.lock import is_held, read_holder
 
 
 @pytest.fixture
@@ -254,6 +257,73 @@ def test_a_journal_that_somebody_else_wrote_to_is_not_appended_to(tmp_path: Path
     with pytest.raises(JournalError, match="takes no more records"):
         journal.append({"kind": "x"})
     journal.close()
+
+
+def replace_file(path: Path) -> None:
+    copy = path.with_suffix(".copy")
+    copy.write_bytes(path.read_bytes())
+    copy.replace(path)  # as editors, rsync and `sed -i` do
+
+
+def move_folder(path: Path) -> None:
+    moved = path.parent.rename(path.parent.with_name("moved"))
+    path.parent.mkdir()
+    for file in moved.iterdir():
+        (path.parent / file.name).write_bytes(file.read_bytes())
+
+
+@pytest.mark.parametrize("change", [replace_file, Path.unlink, move_folder])
+def test_a_journal_that_was_replaced_or_removed_is_not_appended_to(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    journal = Journal(tmp_path / "s")
+    journal.append({"kind": "x"})
+    change(journal.path)
+    with pytest.raises(JournalError, match="replaced, moved or removed"):
+        journal.append({"kind": "y"})
+    with pytest.raises(JournalError, match="takes no more records"):
+        journal.append({"kind": "y"})
+
+
+def test_a_snapshot_that_cannot_be_written_is_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = Journal(tmp_path)
+    journal.append({"kind": "x"})
+    (tmp_path / SNAPSHOT_FILE).mkdir()
+    journal.snapshot({"n": 1})
+    assert "no snapshot was written" in caplog.text
+    assert list(tmp_path.glob("*.tmp")) == []
+    journal.append({"kind": "y"})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"v": 1, "epoch": 1, "event": {}},
+        {"v": 1, "seq": 0, "epoch": 1},
+        {"v": 1, "seq": 0, "epoch": 1, "event": [1]},
+        {"v": 1, "seq": 0, "epoch": "1", "event": {}},
+    ],
+)
+def test_a_malformed_line_with_a_right_checksum_is_refused(
+    tmp_path: Path, body: dict[str, object]
+) -> None:
+    rest = json.dumps(body).encode()[1:]
+    (tmp_path / JOURNAL_FILE).write_bytes(b'{"crc":"%08x",%s\n' % (zlib.crc32(rest), rest))
+    with pytest.raises(JournalError, match=f"{JOURNAL_FILE}:1: .*wrong type"):
+        read_journal(tmp_path)
+
+
+@pytest.mark.parametrize("text", ['{"epoch": "a"}', '{"epoch": null}', "[1]", "", "no json"])
+def test_a_lock_file_that_makes_no_sense_counts_as_empty(tmp_path: Path, text: str) -> None:
+    (tmp_path / LOCK_FILE).write_text(text)
+    journal = Journal(tmp_path)
+    assert journal.epoch == 1
+    journal.append({"kind": "x"})
+    assert is_held(tmp_path / LOCK_FILE)
+    journal.close()
+    assert not is_held(tmp_path / LOCK_FILE)
 
 
 def test_a_removed_folder_is_noticed(tmp_path: Path) -> None:

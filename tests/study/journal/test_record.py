@@ -1,12 +1,15 @@
-"""The state of a study, folded from its events."""
+"""The state of a study, computed from its events."""
 
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
 from raybo.errors import JournalError
+from raybo.study.journal.journal import Journal, read_journal
 from raybo.study.journal.record import Record
 from raybo.study.trial import State
 
@@ -35,8 +38,15 @@ EVENTS: list[dict[str, object]] = [
 ]
 
 
-def test_events_fold_into_trials() -> None:
-    record = Record().apply_all(EVENTS)
+def record_of(events: list[dict[str, object]], record: Record | None = None) -> Record:
+    record = record or Record()
+    for event in events:
+        record.apply(event)
+    return record
+
+
+def test_events_become_trials() -> None:
+    record = record_of(EVENTS)
     assert [t.state for t in record.trials] == ["done", "failed", "done", "pending"]
     assert [t.attempts for t in record.trials] == [0, 2, 2, 1]
     assert record.trials[2].extra == {"a": 1}
@@ -51,9 +61,9 @@ def test_events_fold_into_trials() -> None:
 
 @pytest.mark.parametrize("cut", range(len(EVENTS) + 1))
 def test_a_snapshot_at_any_point_changes_nothing(cut: int) -> None:
-    half = Record().apply_all(EVENTS[:cut])
+    half = record_of(EVENTS[:cut])
     state = json.loads(json.dumps(half.to_json()))
-    assert Record._from_json(state).apply_all(EVENTS[cut:]) == Record().apply_all(EVENTS)
+    assert record_of(EVENTS[cut:], Record._from_json(state)) == record_of(EVENTS)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +81,36 @@ def test_events_that_contradict_each_other_are_refused(
     event: dict[str, object], message: str
 ) -> None:
     with pytest.raises(JournalError, match=message):
-        Record().apply_all(EVENTS).apply(event)
+        record_of(EVENTS).apply(event)
 
 
 def test_states_are_states_again() -> None:
-    record = Record._from_json(json.loads(json.dumps(Record().apply_all(EVENTS).to_json())))
+    record = Record._from_json(json.loads(json.dumps(record_of(EVENTS).to_json())))
     assert record.trials[0].state is State.DONE
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"kind": "asked", "number": 1},
+        {"kind": "asked", "number": "1", "config": {}},
+        {"kind": "done", "number": 0, "value": "abc"},
+        {"kind": "done", "number": 0, "value": 1.0, "extra": []},
+        {"kind": "failed", "number": 0, "reason": 7},
+        {"kind": "session", "id": "a", "time": "x"},
+        {"kind": "stopped", "reason": ["x"], "outcome": "error"},
+        {"kind": "header", "name": "s", "mode": "up"},
+        {"kind": "header", "name": "s", "created": "x"},
+        {"kind": "header", "name": "s", "method": {"name": 3}},
+    ],
+)
+def test_a_malformed_event_is_refused_with_its_line(
+    tmp_path: Path, event: dict[str, object]
+) -> None:
+    journal = Journal(tmp_path)
+    first = [] if event["kind"] == "header" else [{"kind": "asked", "number": 0, "config": {}}]
+    journal.append(*first, event)
+    journal.close()
+    where = f"{journal.path}:{len(first) + 1}: "
+    with pytest.raises(JournalError, match=re.escape(where)):
+        Record.from_contents(read_journal(tmp_path))
