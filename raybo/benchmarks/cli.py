@@ -54,7 +54,7 @@ PROGRAMS = {
     ),
     "tune-throughput": (
         "raybo.benchmarks.timing.tune_throughput",
-        "trials per second under Ray Tune, against its own searchers",
+        "trials per second under Ray Tune, against the searchers that Ray ships",
         "10 minutes",
     ),
     "tune-digits": (
@@ -98,7 +98,7 @@ def print_list() -> None:
 
 @click.command()
 @click.argument("task", type=click.Choice(list(TASKS)))
-@click.option("--methods", help="comma-separated tuners instead of the task's own")
+@click.option("--methods", help="comma-separated tuners instead of the task's")
 @click.option("--seeds", type=click.IntRange(1), help="runs per tuner and problem")
 @click.option("--first-seed", type=click.IntRange(0), default=0, help="seeds start here")
 @click.option("--evaluations", type=click.IntRange(1), help="length of every run")

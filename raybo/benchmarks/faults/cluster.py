@@ -34,6 +34,7 @@ class LocalCluster:
         self._n_nodes = nodes
         self._cpus = cpus
         self._nodes: list[Any] = []
+        self._cluster: Any = None
 
     def __enter__(self) -> Self:
         self._environment = dict(os.environ)
@@ -42,7 +43,7 @@ class LocalCluster:
         os.environ.pop("RAY_ADDRESS", None)
         head = {"num_cpus": 0, "include_dashboard": False, "_system_config": _SYSTEM}
         try:
-            self._cluster: Any = Cluster(initialize_head=True, head_node_args=head)
+            self._cluster = Cluster(initialize_head=True, head_node_args=head)
             os.environ["RAY_ADDRESS"] = self._cluster.address
             ray.init(self._cluster.address, logging_level=logging.ERROR, log_to_driver=False)
             for _ in range(self._n_nodes):
@@ -78,7 +79,7 @@ class LocalCluster:
     def _end(self) -> None:
         shutdown: Any = ray.shutdown
         shutdown()
-        if hasattr(self, "_cluster"):
+        if self._cluster is not None:
             self._cluster.shutdown()
         os.environ.clear()
         os.environ.update(self._environment)

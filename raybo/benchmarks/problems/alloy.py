@@ -2,7 +2,7 @@
 
 The paper optimises AA-2050 with 9 elements and 4 operating parameters, by a utility of phase
 fractions at several temperatures, computed with ThermoCalc; utility and ranges are not printed.
-Here pycalphad computes the equilibria from the COST 507 database, which has AA-2050's own lithium
+Here pycalphad computes the equilibria from the COST 507 database, which has the lithium of AA-2050
 and no scandium. Eight solutes and the temperatures of four steps are free; aluminium is the rest.
 
 The utility is high when the homogenised and the solution-treated alloy is one solid solution

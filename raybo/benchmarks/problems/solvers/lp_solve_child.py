@@ -31,8 +31,8 @@ def solve(job: dict[str, Any]) -> dict[str, Any]:
     Returns
     -------
     dict
-        `status`, lp_solve's own; `iterations`; `solutions`, each the numbers of those columns
-        that are 1.
+        `status` as lp_solve returns it; `iterations`; `solutions`, each the numbers of the
+        columns that are 1.
     """
     for path in job["libraries"]:
         lib = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
