@@ -23,8 +23,8 @@ from raybo.surrogate.kernels.projected import Projected
 from raybo.surrogate.kernels.stationary import Matern52
 from raybo.surrogate.map import NOISE_HYPER, starting_theta
 
-MIXED = Space({"a": Float(1e-4, 1, log=True), "n": Int(1, 9), "c": Categorical("uvw")})
-VALUES = Space({str(i): Categorical("abc") for i in range(8)})
+MIXED = Space({"a": Float(1e-4, 1, log=True), "n": Int(1, 9), "c": Categorical(list("uvw"))})
+VALUES = Space({str(i): Categorical(list("abc")) for i in range(8)})
 
 
 def run(space, objective, n: int, **options) -> Optimizer:

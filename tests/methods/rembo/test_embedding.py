@@ -17,8 +17,8 @@ from raybo.space.space import Space
 from raybo.space.vector import gaussian_rows
 from raybo.study.optimizer import Optimizer
 
-MIXED = Space({"a": Float(1e-4, 1, log=True), "n": Int(1, 9), "c": Categorical("uvw")})
-FINITE = Space({"n": Int(1, 3), "c": Categorical("uvw")})
+MIXED = Space({"a": Float(1e-4, 1, log=True), "n": Int(1, 9), "c": Categorical(list("uvw"))})
+FINITE = Space({"n": Int(1, 3), "c": Categorical(list("uvw"))})
 
 
 def data_of(embedding: Embedding, n: int, pending: int = 0) -> Data:

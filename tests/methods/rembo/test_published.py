@@ -32,8 +32,10 @@ from raybo.space.space import Space
 from raybo.space.vector import gaussian_rows
 from raybo.study.optimizer import Optimizer
 
-MIXED = Space({"a": Float(0, 1), "c": Categorical("uvw"), "n": Int(1, 9), "b": Categorical("xy")})
-VALUES = Space({str(i): Categorical("abc") for i in range(8)})
+MIXED = Space(
+    {"a": Float(0, 1), "c": Categorical(list("uvw")), "n": Int(1, 9), "b": Categorical(list("xy"))}
+)
+VALUES = Space({str(i): Categorical(list("abc")) for i in range(8)})
 
 
 def data_of(method: PublishedRembo, n: int, pending: int = 0) -> Data:
@@ -77,7 +79,7 @@ class TestKernels:
                 assert found[i, j] == pytest.approx(expected, abs=1e-10)
 
     def test_the_kernel_as_printed_is_not_positive_semidefinite_and_this_one_is(self) -> None:
-        space = Space({"a": Categorical("xy"), "b": Categorical("xy")})
+        space = Space({"a": Categorical(list("xy")), "b": Categorical(list("xy"))})
         U = np.array([[0.25, 0.25], [0.25, 0.75], [0.75, 0.25], [0.75, 0.75]])
         h = (U[:, None] != U[None]).sum(2)
         assert np.linalg.eigvalsh(np.exp(-0.05 * h**2)).min() < -1e-3
