@@ -106,6 +106,7 @@ class NegativeLogPosterior:
         self.kernel, self.X, self.y, self.mean = kernel, X, y, mean
         self.hypers = (*kernel.hypers, noise)
         self.sizes = [math.prod(h.shape) for h in self.hypers]
+        self.normals = _normals(self.hypers, self.sizes)
 
     def theta(self, logs: Tensor) -> dict[str, Tensor]:
         """Hyperparameters by name."""
@@ -131,23 +132,34 @@ class NegativeLogPosterior:
 
     def __call__(self, flat: Array) -> tuple[float, Array]:
         """Value and gradient."""
-        logs = torch.as_tensor(flat, device=self.X.device).requires_grad_()
-        penalty = self.penalty(logs)
         if isinstance(self.kernel, HasGradient):
-            with torch.no_grad():
-                theta = self.theta(logs)
+            with torch.inference_mode():
+                theta = self.theta(torch.as_tensor(flat, device=self.X.device))
                 K, gradient_of = self.kernel.with_gradient(self.X, theta)
                 value, slope = likelihood(add_noise(K, theta[NOISE]), self.y, self.mean)
                 by_noise = theta[NOISE] * slope.diagonal().sum()
-                by_logs = torch.cat([gradient_of.hypers(slope), by_noise[None]])
-            (by_prior,) = torch.autograd.grad(penalty, logs)
-            return float(value + penalty.detach()), (by_logs + by_prior).cpu().numpy()
+                by_logs = torch.cat([gradient_of.hypers(slope), by_noise[None]]).cpu().numpy()
+            penalty, by_prior = self.penalty_with_gradient(flat)
+            return float(value) + penalty, by_logs + by_prior
+        logs = torch.as_tensor(flat, device=self.X.device).requires_grad_()
         theta = self.theta(logs)
+        penalty = self.penalty(logs)
         K = add_noise(self.kernel(self.X, self.X, theta), theta[NOISE])
         with torch.no_grad():
             value, slope = likelihood(K, self.y, self.mean)
         (gradient,) = torch.autograd.grad((K * slope).sum() + penalty, logs)
         return float(value + penalty.detach()), gradient.cpu().numpy()
+
+    def penalty_with_gradient(self, flat: Array) -> tuple[float, Array]:
+        """Negative log prior density, up to a constant, and its gradient."""
+        if self.normals is None:
+            logs = torch.as_tensor(flat).requires_grad_()
+            penalty = self.penalty(logs)
+            (gradient,) = torch.autograd.grad(penalty, logs)
+            return float(penalty.detach()), gradient.numpy()
+        there, mu, precision = self.normals  # as in LogNormal.log_density, all of them at once
+        pull = precision * (flat - mu)
+        return float(there @ flat + 0.5 * pull @ (flat - mu)), there + pull
 
     def penalty(self, logs: Tensor) -> Tensor:
         """Negative log prior density, up to a constant."""
@@ -156,6 +168,16 @@ class NegativeLogPosterior:
             (h.prior.log_density(part).sum() for h, part in parts if h.prior),
             start=logs.new_zeros(()),
         )
+
+
+def _normals(hypers: Sequence[Hyper], sizes: Sequence[int]) -> tuple[Array, Array, Array] | None:
+    """Whether each logarithm has a prior, its mean and its precision; None for other priors."""
+    priors = [h.prior for h in hypers]
+    if not all(p is None or isinstance(p, LogNormal) for p in priors):
+        return None
+    rows = [(1.0, p.mu, p.sigma**-2) if isinstance(p, LogNormal) else (0.0,) * 3 for p in priors]
+    there, mu, precision = np.repeat(rows, sizes, axis=0).T
+    return there, mu, precision
 
 
 def likelihood(K: Tensor, y: Tensor, mean: float | None = None) -> tuple[Tensor, Tensor]:

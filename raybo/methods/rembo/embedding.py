@@ -1,11 +1,7 @@
-"""One random embedding of REMBO: from z in a small box to a point of the space, and back to z.
+"""One random embedding: from a point z of a small box to a point of the space.
 
-Paper       Code             Meaning
-A           gaussian_rows    (D, d) standard normal, row i a pure function of (seed, i): not stored
-y           z                point of the small box
-Y           [-bound, bound]  the small box, to the power d
-p_X(A y)    images           image in [-1, 1]^D, clipped
-s(A y)      images           the same, snapped to the values of discrete columns
+The image of z is clip(A z), in [-1, 1]^D, with a matrix A of independent standard normal entries.
+Row i of A is a pure function of a seed and i, so A is never stored.
 """
 
 from __future__ import annotations
@@ -16,32 +12,45 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
 
-from raybo.arrays import Array
+from raybo.acquisition.maximizers.base import Acquisition, Region
+from raybo.acquisition.starts import around, spread
+from raybo.arrays import Array, Indices
+from raybo.errors import MethodError
 from raybo.methods.base import Data, Memo, Proposal
+from raybo.methods.model import unordered_columns
+from raybo.methods.search import untried
 from raybo.space.any_space import AnySpace
 from raybo.space.box import Box
 from raybo.space.design import sobol_point
 from raybo.space.vector import Embedded, gaussian_rows
 
-SAMPLED_ROWS = 100  # rows of A that stand for all of them: 10^2 and 10^12 dimensions cost alike
-CHECKED_DIM = 1000  # columns; beyond, no two z have the same image in practice
-_SAME = 1e-6  # largest difference of an image computed twice, as rows of the cube
+# Rows of A that stand for all rows of a box, so that 10^12 dimensions cost what 100 cost. The root
+# mean square distance of two images is then known to a few percent.
+SAMPLED_ROWS = 100
 
 
 @dataclass(frozen=True)
 class Embedding:
-    """The embedding of d dimensions into a space that a seed draws."""
+    """The embedding of the small box [-bound, bound]^d into a space that a seed draws."""
 
     space: AnySpace
     d: int
     seed: int
     bound: float  # half the width of the small box
 
+    @classmethod
+    def of_lane(
+        cls, space: AnySpace, d: int, bound: float, study_seed: int, lane: int
+    ) -> Embedding:
+        """Return the embedding of one lane of a study."""
+        state = np.random.SeedSequence([study_seed, lane]).generate_state(1, np.uint64)
+        return cls(space, d, int(state[0]) >> 1, bound)  # 63 bits, which JSON can hold
+
     @cached_property
-    def columns(self) -> NDArray[np.int64]:
-        """Coordinates whose rows of A the model looks at: all, or a fixed random sample."""
+    def columns(self) -> Indices:
+        """Coordinates whose rows of A a model looks at: all, or a fixed random sample."""
         dim = self.space.dim
         most = max(SAMPLED_ROWS, 4 * self.d)
         if dim <= most or not isinstance(self.space, Box):
@@ -53,7 +62,11 @@ class Embedding:
         """Rows of A at `columns`: (m, d)."""
         return gaussian_rows(self.seed, self.columns, self.d)
 
-    @property
+    @cached_property
+    def _all_rows(self) -> Array:
+        return gaussian_rows(self.seed, np.arange(self.space.dim), self.d)
+
+    @cached_property
     def discrete(self) -> bool:
         """Whether some columns of the space have a finite number of values."""
         return not isinstance(self.space, Box) and any(
@@ -61,75 +74,81 @@ class Embedding:
         )
 
     @cached_property
-    def _all_rows(self) -> Array:
-        return gaussian_rows(self.seed, np.arange(self.space.dim), self.d)
+    def unordered(self) -> tuple[int, ...]:
+        """Columns of the space whose values have no order."""
+        return () if isinstance(self.space, Box) else unordered_columns(self.space)
 
     def images(self, Z: Array) -> Array:
-        """Rows of the cube (n, D) that the rows of Z (n, d) stand for, snapped."""
+        """Return the rows (n, D) of the unit cube that the rows of Z (n, d) map to, snapped."""
         x = np.clip(Z @ self._all_rows.T, -1.0, 1.0)
         return self.space.snap((x + 1.0) / 2.0)
 
+    def from_cube(self, U: Array) -> Array:
+        """Return the points of the small box at the points U of the unit cube."""
+        return (2.0 * U - 1.0) * self.bound
+
+    def to_cube(self, Z: Array) -> Array:
+        """Return the points of the unit cube at the points Z of the small box."""
+        return (Z / self.bound + 1.0) / 2.0
+
     def design(self, index: int) -> Array:
-        """Element `index` of a scrambled Sobol sequence in the small box: (d,)."""
-        return (2.0 * sobol_point(Box(self.d), index, self.seed) - 1.0) * self.bound
+        """Return element `index` of a scrambled Sobol sequence in the small box: (d,)."""
+        return self.from_cube(sobol_point(Box(self.d), index, self.seed))
+
+    def region(self, data: Data, n: int, rng: np.random.Generator) -> Region:
+        """Return the small box; n starts are spread over it, n are near the best z of `data`."""
+        near = around(self.to_cube(data.best_rows()), n, rng)
+        starts = np.concatenate([spread(self.d, n, rng), near])
+        edge = np.full(self.d, self.bound)
+        return Region(-edge, edge, self.from_cube(starts))
 
     def proposal(self, z: Array, memo: Mapping[str, Any]) -> Proposal:
-        """Proposal of the image of z; z and the clipped share of its coordinates are noted."""
+        """Propose the image of z; the memo holds z and the share of coordinates clipped."""
         clipped = float(np.mean(np.abs(self.rows @ z) > 1.0))
         noted = {"z": z.tolist(), "clipped": round(clipped, 4), **memo}
         if isinstance(self.space, Box):
-            return Proposal(
-                config={"x": self.space.vector(Embedded(self.seed, tuple(z)))}, memo=noted
-            )
+            config = {"x": self.space.vector(Embedded(self.seed, tuple(z)))}
+            return Proposal(config=config, memo=noted)
         return Proposal(x=self.images(z[None])[0], memo=noted)
 
     def data(self, data: Data) -> Data:
-        """Data of the rows that belong to this embedding, with z in place of the rows.
+        """Return the data of the points of this embedding, with z in place of their rows.
 
-        A user's own point has no z. Nor has one that the study drew in place of a duplicate: its
-        memo is there, but its row is not the image.
+        A point of the user has no z, and a point that the study drew in place of a duplicate is
+        not the image of the z in its memo.
         """
-        told, X = self._own(data.memos, data.X)
-        waiting, pending = self._own(data.pending_memos, data.pending)
+        told = [i for i, memo in enumerate(data.memos) if self._holds(memo)]
+        pending_memos = tuple(memo for memo in data.pending_memos if self._holds(memo))
+        memos = tuple(data.memos[i] for i in told)
         return replace(
             data,
-            X=X,
+            X=self._points(memos),
             loss=data.loss[told],
             failed=data.failed[told],
-            memos=tuple(data.memos[i] for i in told),
-            pending=pending,
-            pending_memos=tuple(data.pending_memos[i] for i in waiting),
+            memos=memos,
+            pending=self._points(pending_memos),
+            pending_memos=pending_memos,
         )
 
-    def _own(self, memos: tuple[Memo, ...], X: Array) -> tuple[NDArray[np.intp], Array]:
-        """Numbers of the rows that have a z, and these z."""
-        rows = np.array([i for i, m in enumerate(memos) if len(m.get("z", ())) == self.d], int)
-        Z = np.reshape([memos[i]["z"] for i in rows], (len(rows), self.d)).astype(np.float64)
-        if self.checked and len(rows):
-            true = np.abs(self.images(Z) - X[rows]).max(1) < _SAME
-            rows, Z = rows[true], Z[true]
-        return rows, Z
+    def _holds(self, memo: Memo) -> bool:
+        return len(memo.get("z", ())) == self.d and not memo.get("replaced", False)
 
-    @property
-    def checked(self) -> bool:
-        """Whether images are compared: with few coordinates all of them may be clipped."""
-        return self.space.dense and self.space.dim <= CHECKED_DIM
-
-    def is_new(self, z: Array, data: Data) -> bool:
-        """Whether neither z nor, where that is checked, its image is among `data` (with z)."""
-        known = np.concatenate([data.X, data.pending])
-        if (known == z).all(1).any():
-            return False
-        if not self.checked:
-            return True
-        return not bool((np.abs(self.images(known) - self.images(z[None])).max(1) < 1e-12).any())
-
-    def random(self, rng: np.random.Generator) -> Array:
-        """Uniform point of the small box: (d,)."""
-        return rng.uniform(-self.bound, self.bound, self.d)
+    def _points(self, memos: tuple[Memo, ...]) -> Array:
+        return np.array([memo["z"] for memo in memos], dtype=np.float64).reshape(-1, self.d)
 
 
-def embedding_seed(seed: int, lane: int) -> int:
-    """Seed of the matrix of embedding number `lane` of a study: 63 bits, which JSON can hold."""
-    state = np.random.SeedSequence([seed, lane]).generate_state(1, np.uint64)
-    return int(state[0]) >> 1
+def require_embeddable(d: int | None, space: AnySpace) -> None:
+    """Refuse an embedding of more dimensions than the space has."""
+    if d is not None and d > space.dim:
+        raise MethodError(
+            f"d must be at most the dimension of the space, {space.dim}, got {d}; "
+            "an embedding is smaller than what it is embedded in"
+        )
+
+
+def untried_image(f: Acquisition, embedding: Embedding, data: Data) -> Acquisition:
+    """`f` of z, with -inf where the image in a finite space is among the rows of `data`."""
+    if embedding.space.cardinality is None:
+        return f
+    tried = untried(lambda U: U.new_zeros(len(U)), embedding.space, data)
+    return lambda Z: f(Z) + tried(torch.as_tensor(embedding.images(Z.detach().numpy())))

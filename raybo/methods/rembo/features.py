@@ -1,41 +1,67 @@
-"""What the kernels of a random embedding look at: a point z as the features of its image.
+"""What a kernel of an embedding looks at: features of z that are computed from its image.
 
-A kernel of REMBO is an ordinary kernel on features of z, with x = clip(A z) the image of z in the
-cube [-1, 1]^D (Wang et al. 2013, section 3.2; Binois et al. 2015 for the warped one):
+With x the image of z in [-1, 1]^D: clip(A z), its discrete coordinates moved to their values.
 
-Kernel    Features                      Same where the clipped images are the same
-low       z itself                      no
-high      x                             yes
-warped    x back in the span of A, and  yes
-          pushed out by its distance
+Features       Meaning                                      Source
+images         x itself                                     Wang et al. (2013), section 3.2
+indicators     which value each discrete coordinate has     Wang et al. (2013), section 3.2
+Warped         x projected to the span of A, and moved      Binois, Ginsbourger, Roustant (2015)
+               outwards by its distance from there
+
+All are equal at two points z that have the same image.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from raybo.surrogate.kernels.base import Hyper, LogNormal, Theta
-from raybo.surrogate.kernels.stationary import Matern52
+from raybo.errors import MethodError
+from raybo.methods.rembo.embedding import Embedding
+from raybo.space.any_space import AnySpace
+
+Features = Callable[[Tensor], Tensor]  # (n, d) -> (n, p)
+
+MOST_VALUES = 1000  # of a column with indicators: each value takes a feature
 
 
-@dataclass(frozen=True, eq=False)
-class Clipped:
-    """Coordinates clip(A z) of the image, divided by the root of their number.
+def images(embedding: Embedding, columns: Sequence[int]) -> Features:
+    """Coordinates of the image in [-1, 1], at some of the columns that models look at: (n, m)."""
+    chosen = list(columns)
+    if embedding.discrete:
+        return lambda Z: _snapped(embedding, Z)[:, chosen]
+    rows = torch.as_tensor(embedding.rows[chosen])
+    return lambda Z: clip_image(Z, rows)
 
-    The division makes distances root mean squares over the coordinates: a sample of the rows of
-    a tall A then gives nearly the distances of all of them.
-    """
 
-    rows: Tensor  # (m, d): of A
+def indicators(embedding: Embedding, columns: Sequence[int]) -> Features:
+    """One feature per value of `columns`; the squared distance is the number that differ."""
+    chosen = [embedding.space.columns[i] for i in columns]
+    sizes = value_counts(embedding.space, columns)
+    offsets = np.cumsum([0, *sizes[:-1]])
 
-    def __call__(self, Z: Tensor) -> Tensor:
-        """Features (n, m) of Z (n, d)."""
-        return image(Z, self.rows) / math.sqrt(len(self.rows))
+    def features(Z: Tensor) -> Tensor:
+        U = embedding.images(Z.detach().numpy())
+        values = np.stack([c.indices(U[:, i]) for i, c in zip(columns, chosen, strict=True)], 1)
+        found = np.zeros((len(U), sum(sizes)))
+        np.put_along_axis(found, values.astype(int) + offsets, math.sqrt(0.5), axis=1)
+        return torch.as_tensor(found)
+
+    return features
+
+
+def warped_images(embedding: Embedding) -> Features:
+    """The warped images of `Warped`: (n, d)."""
+    warp = Warped(torch.as_tensor(embedding.rows))
+    if embedding.discrete:
+        return lambda Z: warp.at(Z @ warp.rows.T, _snapped(embedding, Z))
+    return warp
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +84,14 @@ class Warped:
         return Q
 
     def __call__(self, Z: Tensor) -> Tensor:
-        """Features (n, d) of Z (n, d), divided by the root of the number of rows."""
-        return self.warp(Z @ self.rows.T, image(Z, self.rows))
+        """Features (n, d) of Z (n, d)."""
+        return self.at(Z @ self.rows.T, clip_image(Z, self.rows))
 
-    def warp(self, outside: Tensor, x: Tensor) -> Tensor:
-        """Features (n, d) of images x (n, m) of the points A z = `outside`."""
+    def at(self, unclipped: Tensor, x: Tensor) -> Tensor:
+        """Features (n, d) of the images x (n, m) of the points A z = `unclipped`."""
         Q = self._basis
         back = x @ Q  # p(x) in orthonormal coordinates of the span
+        # 1e-12 and 1e-18 keep the value and the gradient at the origin finite.
         size = (back @ Q.T).abs().amax(1, keepdim=True).clamp_min(1e-12)
         length = back.norm(dim=1, keepdim=True).clamp_min(1e-12)
         along = back / length
@@ -72,50 +99,29 @@ class Warped:
         # |x - v|^2 = |x|^2 - 2 <p(x), v> + |v|^2, since v lies in the span.
         gap = x.square().sum(1, keepdim=True) - 2.0 * length * pivot + pivot.square()
         pushed = along * (pivot + gap.clamp_min(1e-18).sqrt())
-        inside = (outside.abs() <= 1.0).all(1, keepdim=True)
-        psi = torch.where(inside, outside @ Q, pushed)
-        return psi / math.sqrt(len(self.rows))
+        inside = (unclipped.abs() <= 1.0).all(1, keepdim=True)
+        return torch.where(inside, unclipped @ Q, pushed)
 
 
-def image(Z: Tensor, rows: Tensor) -> Tensor:
+def clip_image(Z: Tensor, rows: Tensor) -> Tensor:
     """clip(A z) for the given rows of A: (n, m)."""
     return (Z @ rows.T).clamp(-1.0, 1.0)
 
 
-@dataclass(frozen=True)
-class LearntRows:
-    """Matern-5/2 on clip(B z), the n_rows rows of B hyperparameters like the length-scales.
+def value_counts(space: AnySpace, columns: Sequence[int]) -> list[int]:
+    """Number of values of each of the discrete `columns`."""
+    return [int(space.columns[i].parameter.cardinality or 0) for i in columns]
 
-    The objective of an embedding is h(clip(<a_1, z>), clip(<a_2, z>), ...) with the rows a_i of A
-    at the few coordinates that matter, and nobody knows which these are. Here they are looked for
-    in R^d instead of among the D rows, under the prior that A was drawn from.
-    """
 
-    dim: int  # d
-    n_rows: int
-
-    @property
-    def hypers(self) -> tuple[Hyper, ...]:
-        """Length-scales, and the exponentials of the entries of B."""
-        # LogNormal(1, 1) as a density over exp(b) is the standard normal density over b.
-        rows = Hyper(
-            "rows",
-            (self.n_rows, self.dim),
-            math.exp(-4.0),
-            math.exp(4.0),
-            1.0,
-            LogNormal(1.0, 1.0),
+def require_few_values(space: AnySpace) -> None:
+    """Refuse a space with columns of too many values for `indicators`."""
+    grids = [c.parameter.grid for c in space.columns] if space.dense else [None]
+    if any(grid is None or grid.size > MOST_VALUES for grid in grids):
+        raise MethodError(
+            f"kernel 'categorical' needs columns of at most {MOST_VALUES} values each, and this "
+            "space has others; use kernel 'mixed'"
         )
-        return (*Matern52(self.n_rows).hypers, rows)
 
-    def features(self, Z: Tensor, theta: Theta) -> Tensor:
-        """What the Matern kernel is of: clip(B z) / 2 (n, n_rows)."""
-        return 0.5 * image(Z, theta["rows"].log())
 
-    def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
-        """Covariances (n, m)."""
-        return Matern52(self.n_rows)(self.features(X, theta), self.features(Z, theta), theta)
-
-    def diag(self, X: Tensor, theta: Theta) -> Tensor:  # noqa: ARG002
-        """Variances (n,)."""
-        return X.new_ones(len(X))
+def _snapped(embedding: Embedding, Z: Tensor) -> Tensor:
+    return torch.as_tensor(2.0 * embedding.images(Z.detach().numpy()) - 1.0)

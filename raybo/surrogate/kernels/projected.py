@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from raybo.surrogate.kernels.base import Gradient, Hyper, LogNormal, Theta
-from raybo.surrogate.kernels.stationary import Stationary
+from raybo.surrogate.kernels.base import Hyper, LogNormal, Theta
+from raybo.surrogate.kernels.stationary import Stationary, StationaryGradient
 
 ROWS = "rows"
 LARGEST_ENTRY = 20.0  # bound on the entries of B: standard normal, so no draw comes near
@@ -64,8 +64,13 @@ class Projected:
 
     def with_gradient(self, X: Tensor, theta: Theta) -> tuple[Tensor, ProjectedGradient]:
         """Covariances (n, n) of the rows of X, and their gradient."""
-        K, inner = self.inner.with_gradient(self.project(X, theta), theta)
-        return K, ProjectedGradient(X, theta[ROWS].log(), self.clip, inner)
+        B = theta[ROWS].log()
+        P = X @ B.T
+        if not self.clip:
+            K, inner = self.inner.with_gradient(P, theta)
+            return K, ProjectedGradient(X, B, None, inner)
+        K, inner = self.inner.with_gradient(0.5 * P.clamp(-1.0, 1.0), theta)
+        return K, ProjectedGradient(X, B, 0.5 * (P.abs() < 1.0), inner)
 
 
 @dataclass(frozen=True)
@@ -74,21 +79,19 @@ class ProjectedGradient:
 
     X: Tensor  # (n, d)
     B: Tensor  # (e, d)
-    clip: bool
-    inner: Gradient
+    slope: Tensor | None  # (n, e): derivative of phi; None where phi is the identity
+    inner: StationaryGradient
 
     def hypers(self, weights: Tensor) -> Tensor:
         """In the log-hyperparameters: those of the inner kernel, and the entries of B."""
-        by_B = self._by_products(weights).T @ self.X
-        return torch.cat([self.inner.hypers(weights), by_B.reshape(-1)])
+        by_hypers, by_projection = self.inner.hypers_and_rows(weights)
+        by_B = self._by_products(by_projection).T @ self.X
+        return torch.cat([by_hypers, by_B.reshape(-1)])
 
     def rows(self, weights: Tensor) -> Tensor:
         """In the rows X."""
-        return self._by_products(weights) @ self.B
+        return self._by_products(self.inner.rows(weights)) @ self.B
 
-    def _by_products(self, weights: Tensor) -> Tensor:
-        """Gradient (n, e) in B x."""
-        by_projection = self.inner.rows(weights)
-        if not self.clip:
-            return by_projection
-        return 0.5 * by_projection * ((self.X @ self.B.T).abs() < 1.0)
+    def _by_products(self, by_projection: Tensor) -> Tensor:
+        """Gradient (n, e) in B x, from that in phi(B x)."""
+        return by_projection if self.slope is None else by_projection * self.slope

@@ -1,3 +1,5 @@
+"""Kernel of learnt linear combinations: values, gradients, fit, acquisition."""
+
 from __future__ import annotations
 
 import pickle
@@ -5,153 +7,134 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from scipy.stats import norm
 
-from raybo.methods.rembo.features import Clipped, LearntRows, Warped, image
-from raybo.methods.rembo.learnt_rows import Target, fit_rows
-from raybo.surrogate.kernels.base import Hyper, LogNormal, starting_theta
+from raybo.acquisition.closed_form import ClosedFormProjected
+from raybo.acquisition.functions import log_ei
+from raybo.acquisition.maximizers.base import with_gradient
+from raybo.surrogate.gp import GP
+from raybo.surrogate.kernels.base import Hyper, LogNormal
+from raybo.surrogate.kernels.projected import Projected
+from raybo.surrogate.kernels.stationary import SE, Matern52
+from raybo.surrogate.map import NegativeLogPosterior, fit, starting_theta
 
 NOISE = Hyper("noise", (), 1e-8, 1.0, 1e-3, LogNormal(-8.0, 2.0))
+KERNELS = {
+    "clipped": Projected(Matern52(2), 3, clip=True),
+    "plain": Projected(Matern52(2), 3),
+    "scaled": Projected(SE(2, ard=False, scaled=True), 3, clip=True),
+}
+each_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 
 
-def rows(m: int, d: int, seed: int = 0) -> torch.Tensor:
-    return torch.tensor(np.random.default_rng(seed).standard_normal((m, d)))
+def points(n: int, seed: int = 1) -> torch.Tensor:
+    return torch.tensor(np.random.default_rng(seed).uniform(-1.5, 1.5, (n, 3)))
 
 
-def points(n: int, d: int, seed: int = 1) -> torch.Tensor:
-    return torch.tensor(np.random.default_rng(seed).uniform(-1.5, 1.5, (n, d)))
+def theta_of(kernel: Projected, seed: int = 3) -> dict[str, torch.Tensor]:
+    rng = np.random.default_rng(seed)
+    theta = starting_theta(kernel, NOISE)
+    theta["rows"] = torch.tensor(np.exp(rng.standard_normal((2, 3))))
+    theta["lengthscale"] = torch.tensor(rng.uniform(0.2, 1.0, theta["lengthscale"].shape))
+    return theta
 
 
-def psi(A: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """The warping of Binois et al. (2015) in R^D, step by step."""
-    x = np.clip(A @ z, -1, 1)
-    if (np.abs(A @ z) <= 1).all():
-        return A @ z
-    back = A @ np.linalg.inv(A.T @ A) @ A.T @ x
-    pivot = back / np.abs(back).max()
-    return pivot + np.linalg.norm(x - pivot) * back / np.linalg.norm(back)
+@pytest.mark.parametrize("clip", [True, False])
+def test_is_matern_on_the_products(clip: bool) -> None:
+    kernel, Z = Projected(Matern52(2), 3, clip=clip), points(6)
+    theta = theta_of(kernel)
+    K = kernel(Z, Z, theta).numpy()
+    B, scale = np.log(theta["rows"].numpy()), theta["lengthscale"].numpy()
 
+    def look(z: np.ndarray) -> np.ndarray:
+        return (0.5 * np.clip(B @ z, -1, 1) if clip else B @ z) / scale
 
-def test_clipped_distances_are_those_of_the_images() -> None:
-    A, Z = rows(9, 3), points(6, 3)
-    F = Clipped(A)(Z)
     for i in range(6):
         for j in range(6):
-            a, b = (np.clip(A.numpy() @ Z[k].numpy(), -1, 1) for k in (i, j))
-            expected = np.sqrt(((a - b) ** 2).mean())
-            assert float((F[i] - F[j]).norm()) == pytest.approx(expected, abs=1e-10)
+            r = np.sqrt(5.0) * np.linalg.norm(look(Z[i].numpy()) - look(Z[j].numpy()))
+            assert K[i, j] == pytest.approx((1 + r + r * r / 3) * np.exp(-r), abs=1e-8)
 
 
-def test_warped_distances_are_those_of_the_warping() -> None:
-    A, Z = rows(9, 3), points(12, 3)
-    Z[0] *= 0.1  # nothing is clipped there
-    F = Warped(A)(Z)
-    exact = np.array([psi(A.numpy(), z) for z in Z.numpy()])
-    assert (np.abs(A.numpy() @ Z[0].numpy()) < 1).all()
-    distances = np.linalg.norm(exact[:, None] - exact[None], axis=2) / 3
-    np.testing.assert_allclose(torch.cdist(F, F), distances, atol=1e-7)
+@each_kernel
+def test_is_positive_semidefinite_and_agrees_with_its_diagonal(kernel: Projected) -> None:
+    theta, Z = theta_of(kernel), points(20)
+    K = kernel(Z, Z, theta)
+    assert torch.linalg.eigvalsh(K).min() > -1e-10
+    np.testing.assert_allclose(K.diagonal(), kernel.diag(Z, theta), atol=1e-12)
 
 
-def test_warping_is_continuous_where_clipping_begins() -> None:
-    A, z = rows(9, 2), torch.tensor([[0.6, -0.8]], dtype=torch.float64)
-    edge = z / (z @ A.T).abs().max()
-    inside, outside = Warped(A)(edge * (1 - 1e-9)), Warped(A)(edge * (1 + 1e-9))
-    np.testing.assert_allclose(inside, outside, atol=1e-4)  # the push grows as a square root
+@each_kernel
+def test_the_gradient_in_closed_form_is_that_of_autograd(kernel: Projected) -> None:
+    X, W = points(7).requires_grad_(), torch.tensor(np.random.default_rng(2).random((7, 7)))
+    W = W + W.T
+    names = [h.name for h in kernel.hypers]
+    theta = theta_of(kernel)
+    logs = {name: theta[name].log().requires_grad_() for name in names}
+    total = (W * kernel(X, X, {name: log.exp() for name, log in logs.items()})).sum()
+    *by_logs, by_X = torch.autograd.grad(total, [*logs.values(), X])
+    K, gradient = kernel.with_gradient(X.detach(), theta)
+    np.testing.assert_allclose(K, kernel(X.detach(), X.detach(), theta), atol=1e-12)
+    expected = torch.cat([g.reshape(-1) for g in by_logs])
+    np.testing.assert_allclose(gradient.hypers(W), expected, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(gradient.rows(W), by_X, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("features", [Clipped, Warped])
-def test_gradients_of_the_features(features: type) -> None:
-    f, Z = features(rows(7, 2)), points(5, 2).requires_grad_()
-    assert torch.autograd.gradcheck(f, (Z,))
+def test_pickles_and_starts_inside_its_bounds() -> None:
+    kernel = KERNELS["clipped"]
+    assert pickle.loads(pickle.dumps(kernel)) == kernel
+    start = starting_theta(kernel, NOISE)
+    for hyper in kernel.hypers:
+        assert hyper.lower < float(start[hyper.name].min()) < hyper.upper
 
 
-def test_the_origin_has_finite_features_and_gradients() -> None:
-    Z = torch.zeros(1, 2, dtype=torch.float64, requires_grad=True)
-    F = Warped(rows(7, 2))(Z)
-    (gradient,) = torch.autograd.grad(F.sum(), Z)
-    assert torch.isfinite(F).all()
-    assert torch.isfinite(gradient).all()
+def test_the_prior_of_a_row_is_standard_normal() -> None:
+    prior = next(h.prior for h in KERNELS["plain"].hypers if h.name == "rows")
+    b = np.linspace(-3, 3, 7)
+    density = prior.log_density(torch.tensor(b)).numpy() - norm.logpdf(b)
+    np.testing.assert_allclose(density, density[0], atol=1e-12)
 
 
-class TestLearntRows:
-    kernel = LearntRows(3, 2)
+@each_kernel
+def test_the_posterior_density_of_a_fit_and_its_gradient(kernel: Projected) -> None:
+    Z, y = points(15), torch.tensor(np.random.default_rng(8).standard_normal(15))
+    theta = {**theta_of(kernel), "noise": torch.tensor(0.02, dtype=torch.float64)}
+    density = NegativeLogPosterior(kernel, Z, y, NOISE)
+    logs = {name: value.log().requires_grad_() for name, value in theta.items()}
+    at = {name: log.exp() for name, log in logs.items()}
+    K = kernel(Z, Z, at) + at["noise"] * torch.eye(15, dtype=torch.float64)
+    inverse = torch.linalg.inv(K)
+    mean = inverse.sum(0) @ y / inverse.sum()
+    expected = -torch.distributions.MultivariateNormal(mean.expand(15), K).log_prob(y)
+    hypers = (*kernel.hypers, NOISE)
+    for hyper in hypers:
+        expected = expected - hyper.prior.log_density(logs[hyper.name]).sum()
+    slopes = torch.autograd.grad(expected, [logs[h.name] for h in hypers])
+    value, gradient = density(density.logs(theta))
+    assert value == pytest.approx(float(expected.detach()), rel=1e-10)
+    expected_gradient = torch.cat([s.reshape(-1) for s in slopes])
+    np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-7, atol=1e-9)
 
-    def theta(self, seed: int = 3) -> dict[str, torch.Tensor]:
-        rng = np.random.default_rng(seed)
-        return {
-            "rows": torch.tensor(np.exp(rng.standard_normal((2, 3)))),
-            "lengthscale": torch.tensor(rng.uniform(0.2, 1.0, 2)),
-        }
 
-    def test_is_matern_on_the_clipped_products(self) -> None:
-        theta, Z = self.theta(), points(6, 3)
-        K = self.kernel(Z, Z, theta).numpy()
-        B, scale = np.log(theta["rows"].numpy()), theta["lengthscale"].numpy()
-        for i in range(6):
-            for j in range(6):
-                a, b = (0.5 * np.clip(B @ Z[k].numpy(), -1, 1) / scale for k in (i, j))
-                r = np.sqrt(5.0) * np.linalg.norm(a - b)
-                assert K[i, j] == pytest.approx((1 + r + r * r / 3) * np.exp(-r), abs=1e-8)
+def test_a_fit_finds_the_rows_that_matter() -> None:
+    kernel, Z = KERNELS["clipped"], points(60)
+    A = np.random.default_rng(4).standard_normal((2, 3))
+    x = np.clip(Z.numpy() @ A.T, -1.0, 1.0)
+    y = (x[:, 0] - 0.3) ** 2 + np.sin(2.0 * x[:, 1])
+    starts = [theta_of(kernel, seed) for seed in range(6)]
+    theta = fit(kernel, Z, torch.tensor((y - y.mean()) / y.std()), starts, noise=NOISE)
+    found = theta["rows"].log().numpy()
+    along = found / np.linalg.norm(found, axis=1, keepdims=True)
+    true = A / np.linalg.norm(A, axis=1, keepdims=True)
+    np.testing.assert_allclose(np.abs(along @ true.T).max(0), 1.0, atol=0.02)
 
-    def test_is_positive_semidefinite_and_agrees_with_its_diagonal(self) -> None:
-        theta, Z = self.theta(), points(20, 3)
-        K = self.kernel(Z, Z, theta)
-        assert torch.linalg.eigvalsh(K).min() > -1e-10
-        np.testing.assert_allclose(K.diagonal(), self.kernel.diag(Z, theta), atol=1e-12)
 
-    def test_gradients_in_theta_and_in_the_points(self) -> None:
-        Z, X = points(4, 3), points(3, 3, seed=5).requires_grad_()
-        theta = self.theta()
-        names = list(theta)
-
-        def f(X: torch.Tensor, *values: torch.Tensor) -> torch.Tensor:
-            return self.kernel(X, Z, dict(zip(names, values, strict=True)))
-
-        assert torch.autograd.gradcheck(f, (X, *(v.requires_grad_() for v in theta.values())))
-
-    def test_pickles_and_starts_inside_its_bounds(self) -> None:
-        assert pickle.loads(pickle.dumps(self.kernel)) == self.kernel
-        start = starting_theta(self.kernel)
-        for hyper in self.kernel.hypers:
-            assert hyper.lower < float(start[hyper.name].min()) < hyper.upper
-
-    def test_the_prior_of_a_row_is_standard_normal(self) -> None:
-        prior = next(h.prior for h in self.kernel.hypers if h.name == "rows")
-        b = torch.linspace(-3, 3, 7, dtype=torch.float64)
-        density = prior.log_density(b) + 0.5 * b**2
-        np.testing.assert_allclose(density, density[0].expand(7), atol=1e-12)
-
-    def test_value_and_gradient_of_the_fit_are_those_of_autograd(self) -> None:
-        Z, y = points(15, 3), torch.tensor(np.random.default_rng(8).standard_normal(15))
-        target = Target(self.kernel, Z.numpy(), y.numpy(), NOISE)
-        theta = {**self.theta(), "noise": torch.tensor(0.02, dtype=torch.float64)}
-        names = ("rows", "lengthscale", "noise")
-        logs = torch.cat([theta[n].log().reshape(-1) for n in names]).requires_grad_()
-        parts = dict(zip(names, torch.split(logs, [6, 2, 1]), strict=True))
-        at = {"rows": parts["rows"].exp().reshape(2, 3), "lengthscale": parts["lengthscale"].exp()}
-        K = self.kernel(Z, Z, at) + parts["noise"].exp() * torch.eye(15, dtype=torch.float64)
-        inverse = torch.linalg.inv(K)
-        mean = inverse.sum(0) @ y / inverse.sum()
-        expected = 0.5 * (y - mean) @ inverse @ (y - mean) + 0.5 * torch.logdet(K)
-        for hyper in (*self.kernel.hypers, NOISE):
-            expected = expected - hyper.prior.log_density(parts[hyper.name]).sum()
-        (slope,) = torch.autograd.grad(expected, logs)
-        value, gradient = target(logs.detach().numpy())
-        assert value == pytest.approx(float(expected.detach()), rel=1e-10)
-        np.testing.assert_allclose(gradient, slope, rtol=1e-7, atol=1e-9)
-
-    def test_a_fit_finds_the_rows_that_matter(self) -> None:
-        Z = points(60, 3)
-        A = rows(2, 3, seed=4)
-        x = image(Z, A)
-        y = (x[:, 0] - 0.3) ** 2 + torch.sin(2.0 * x[:, 1])
-        y = (y - y.mean()) / y.std()
-        start = {
-            **starting_theta(self.kernel),
-            "noise": torch.tensor(1e-3, dtype=torch.float64),
-        }
-        theta = fit_rows(self.kernel, Z, y, [start], noise=NOISE, rng=np.random.default_rng(0))
-        assert set(theta) == {"rows", "lengthscale", "noise", "mean"}
-        found = theta["rows"].log().numpy()
-        along = found / np.linalg.norm(found, axis=1, keepdims=True)
-        true = A.numpy() / np.linalg.norm(A.numpy(), axis=1, keepdims=True)
-        np.testing.assert_allclose(np.abs(along @ true.T).max(0), 1.0, atol=0.02)
+@each_kernel
+def test_the_gradient_of_an_acquisition_is_that_of_autograd(kernel: Projected) -> None:
+    Z, y = points(9), torch.tensor(np.random.default_rng(0).standard_normal(9))
+    gp = GP.of(kernel, theta_of(kernel), Z, y)
+    best = gp.fitted().min()
+    at = points(5, seed=6).numpy()
+    found = with_gradient(ClosedFormProjected(gp, "log_ei", float(best)), at)
+    expected = with_gradient(lambda X: log_ei(gp.posterior(X), best), at)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-9)
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-6, atol=1e-9)
