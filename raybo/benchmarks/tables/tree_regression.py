@@ -17,17 +17,19 @@ import numpy as np
 import torch
 from rich.table import Table
 
+from raybo.arrays import Array
 from raybo.benchmarks.problems.base import Problem, get_problem
 from raybo.benchmarks.run import single_thread, wide_console
 from raybo.benchmarks.tuners.independent_gps import leaves
-from raybo.methods.addtree.kernel import NOISE_HYPER, tree_kernel
-from raybo.methods.base import Array
+from raybo.methods.addtree.default import SPREAD
+from raybo.methods.addtree.kernel import tree_kernel
+from raybo.methods.addtree.log_warp import LogWarped
+from raybo.methods.model import SMALL_NOISE
 from raybo.space.any_space import AnySpace
 from raybo.space.tree import vertices
 from raybo.surrogate.gp import GP
-from raybo.surrogate.kernels.base import starting_theta
 from raybo.surrogate.linalg import one_thread
-from raybo.surrogate.map import fit
+from raybo.surrogate.map import fit, starting_theta
 
 Model = Callable[[AnySpace, Array, Array, Array], Array]  # X, y and rows to predict: their values
 TEST_POINTS = 50
@@ -35,11 +37,11 @@ TEST_POINTS = 50
 
 def by_tree(space: AnySpace, X: Array, y: Array, Z: Array) -> Array:
     """Predictions of the Add-Tree process at Z."""
-    kernel = tree_kernel(space, vertices(space), stretched=True)
-    start = {**starting_theta(kernel), "noise": torch.tensor(NOISE_HYPER.start).double()}
+    kernel = LogWarped.of(tree_kernel(space, vertices(space), spread=SPREAD), space)
     rows, told = torch.as_tensor(X), torch.as_tensor(y)
-    theta = fit(kernel, rows, told, [start], noise=NOISE_HYPER, mean=0.0)
-    return GP.of(kernel, theta, rows, told).posterior(torch.as_tensor(Z)).mean.numpy()
+    start = starting_theta(kernel, SMALL_NOISE)
+    theta = fit(kernel, rows, told, [start], noise=SMALL_NOISE, mean=0.0)
+    return GP.of(kernel, theta, rows, told, 0.0).posterior(torch.as_tensor(Z)).mean.numpy()
 
 
 def by_leaf(space: AnySpace, X: Array, y: Array, Z: Array) -> Array:

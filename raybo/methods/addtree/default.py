@@ -1,44 +1,40 @@
 """Add-Tree in practice: a Gaussian process that adds up the effects of the vertices of a tree.
 
 A vertex of a conditional space holds the parameters that become active together; a flat space is
-one vertex. The assumption is that the function of a point is the sum of one function for each
-vertex that the point passes through. So an observation informs about every point that shares a
-vertex with it.
+one vertex. The assumption is that the function is a sum of functions of the vertices that a point
+passes through, so that an observation informs about every point that shares a vertex with it.
 
 What differs from raybo/methods/addtree/published.py:
 
 - Independent choices share subtrees (`tree`): the effect of a branch is learnt once, not once for
   each combination with the others (`raybo bench addtree-blocks`).
-- There is a length-scale for every parameter, pooled over the vertices, and parameters are on
-  learnt scales (`model`).
-- The acquisition is log expected improvement of whole points, searched leaf by leaf (`propose`);
-  the points of Algorithm 2 are where it starts (`raybo bench addtree-synthetic`).
+- Every parameter has a length-scale, pooled with the others (`PooledPrior`), and a learnt scale
+  (`LogWarped`, `raybo bench addtree-fc3`).
+- The acquisition is log expected improvement of whole points, searched leaf by leaf; the points of
+  Algorithm 2 are where that starts (`propose`, `raybo bench addtree-synthetic`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from raybo.acquisition.functions import exploration
-from raybo.methods.addtree.kernel import TreeKernel, tree_kernel
+from raybo.methods.addtree.kernel import tree_kernel
 from raybo.methods.addtree.log_warp import LogWarped
-from raybo.methods.addtree.search import maximize_by_leaf, maximize_vertices
+from raybo.methods.addtree.search import TreeSearch
 from raybo.methods.base import Data, Proposal
 from raybo.methods.bo.default import ACQUISITIONS, design_size
-from raybo.methods.model import SMALL_NOISE, fitted_gp, unordered_columns, with_pending
+from raybo.methods.model import SMALL_NOISE, fitted_gp, with_pending
 from raybo.methods.options import check_choice, check_count, require_columns
 from raybo.methods.search import acquisition_of, untried
 from raybo.space.any_space import AnySpace
 from raybo.space.design import sobol_point
 from raybo.space.tree import Vertex, expanded, vertices
-from raybo.surrogate.gp import GP
-from raybo.surrogate.kernels.base import Kernel
 from raybo.surrogate.linalg import one_thread
 
-SPREAD = 0.3  # of a hyperparameter about those of the other vertices, see `PooledPrior`
+SPREAD = 0.3  # of hyperparameters about their mean, see `PooledPrior`
 
 
 @dataclass(frozen=True)
@@ -72,32 +68,15 @@ class AddTree:
             return Proposal(x=sobol_point(space, data.number, data.seed))
         with one_thread():
             additive = tree_kernel(space, tree, spread=SPREAD)
-            gp, memo = self.model(additive, data)
+            # The mean is 0: all points pass through the root, whose function has a level.
+            gp, memo = fitted_gp(LogWarped.of(additive, space), data, noise=SMALL_NOISE, mean=0.0)
             gp = with_pending(gp, data)
             best = gp.fitted().min()  # of pending points too, or they would be proposed again
-            f = acquisition_of(gp, self.acquisition, best, n)
-            widest = max(len(vertex.columns) for vertex in tree)
-            columns, u = maximize_vertices(
-                gp,
-                exploration(widest, n),
-                space,
-                additive.terms,
-                data,
-                rng,
-                n_starts=1,
-                max_evaluations=data.effort.max_evaluations // 4,  # another search goes on
-            )
-            x = maximize_by_leaf(
-                untried(f, space, data), space, tree, additive.terms, columns, u, data, rng
-            )
+            f = untried(acquisition_of(gp, self.acquisition, best, n), space, data)
+            search = TreeSearch(space, tree, additive.terms, data, rng)
+            beta = exploration(max(len(vertex.columns) for vertex in tree), n)
+            starts = search.maximize_vertices(
+                gp, beta, n_starts=1, max_evaluations=data.effort.max_evaluations // 4
+            )  # a short search, since another one goes on from its points
+            x = search.maximize_leaves(f, starts)
         return Proposal(x=x, memo=memo)
-
-    def model(self, additive: TreeKernel, data: Data) -> tuple[GP, dict[str, Any]]:
-        """The process of the told rows, and what to remember of it.
-
-        Its mean is 0: the function of the root, through which all points pass, has a level.
-        """
-        unordered = unordered_columns(self.space)
-        ordered = tuple(c for c in range(self.space.dim) if c not in unordered)
-        kernel: Kernel = LogWarped(additive, ordered) if ordered else additive
-        return fitted_gp(kernel, data, noise=SMALL_NOISE, mean=0.0)

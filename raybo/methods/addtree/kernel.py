@@ -186,7 +186,7 @@ class TreeKernel:
 def tree_kernel(
     space: AnySpace, tree: Sequence[Vertex], *, ard: bool = True, spread: float | None = None
 ) -> TreeKernel:
-    """Add-Tree covariance of a space (Algorithm 1): one term per vertex of `tree`, in its order."""
+    """Add-Tree covariance of a space (Algorithm 1): a term for each vertex of `tree`, in order."""
     sizes = {c.index: c.parameter.cardinality or 1 for c in space.columns if c.kind == "choice"}
     unordered = unordered_columns(space)
     return TreeKernel(

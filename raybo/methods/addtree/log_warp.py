@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 
 from raybo.errors import SurrogateError
+from raybo.methods.model import unordered_columns
+from raybo.space.any_space import AnySpace
 from raybo.surrogate.kernels.base import Hyper, Kernel, LogNormal, Terms, Theta
 
 RATIO = "log_warp"
@@ -25,6 +27,12 @@ class LogWarped:
 
     kernel: Kernel
     columns: tuple[int, ...]  # on learnt scales
+
+    @classmethod
+    def of(cls, kernel: Kernel, space: AnySpace) -> LogWarped:
+        """The kernel with all columns on learnt scales whose values have an order."""
+        unordered = unordered_columns(space)
+        return cls(kernel, tuple(c for c in range(space.dim) if c not in unordered))
 
     @property
     def hypers(self) -> tuple[Hyper, ...]:
@@ -50,14 +58,14 @@ class LogWarped:
 
     def warp(self, X: Tensor, theta: Theta) -> Tensor:
         """Rows (n, d) with their columns on the learnt scales."""
-        columns = torch.tensor(self.columns)
+        columns = torch.tensor(self.columns, dtype=torch.long)
         return X.index_copy(1, columns, log_warp(X[:, columns], theta[RATIO]))
 
     def ratios(self, columns: Tensor, theta: Theta) -> Tensor:
         """Ratios of the scales of `columns`, of the same shape; 1 for a linear one."""
-        width = 1 + max(*self.columns, int(columns.max()))
-        every = theta[RATIO].new_ones(width)
-        return every.index_copy(0, torch.tensor(self.columns), theta[RATIO])[columns]
+        every = theta[RATIO].new_ones(1 + max((*self.columns, int(columns.max()))))
+        warped = torch.tensor(self.columns, dtype=torch.long)
+        return every.index_copy(0, warped, theta[RATIO])[columns]
 
 
 def log_warp(U: Tensor, ratio: Tensor) -> Tensor:
@@ -65,8 +73,8 @@ def log_warp(U: Tensor, ratio: Tensor) -> Tensor:
 
     Notes
     -----
-    log(1 + (ratio - 1) u) / log(ratio): a ratio of 1 changes nothing, high / low makes the scale of
-    a range from low to high logarithmic, and a ratio below 1 widens the other end.
+    log(1 + (ratio - 1) u) / log(ratio): a ratio of 1 changes nothing, high / low makes the scale
+    of a range from low to high logarithmic, and a ratio below 1 widens the other end.
     """
     k = ratio.log()
     small = k.abs() < 1e-4  # where the quotient is 0 / 0: its expansion to first order in k

@@ -1,4 +1,4 @@
-"""Posteriors of the functions of all vertices of an Add-Tree Gaussian process in one evaluation."""
+"""Posteriors of the functions of all vertices of an Add-Tree Gaussian process in one batch."""
 
 from __future__ import annotations
 

@@ -9,12 +9,12 @@ T = (V, E)       tree                  vertices in breadth-first order (appendix
 k_T              TreeKernel            sum of the kernels of the vertices (Algorithm 1)
 k_v, k_v^delta   AtVertex              kernel of a vertex, 0 unless both points pass through it
 mu^v, sigma^v    VertexPosteriors      posterior of the function of a vertex
-x^v, u^v         X, u                  maximum of the bound of a vertex, and its value
+x^v, u^v         VertexMaxima          maximum of the bound of each vertex, and its value
 U^l, l_j         best_path             sum of u^v along a path, and the path of the largest sum
 d~               dim                   most columns of a vertex
 beta_t           a_gp_ucb              weight of the variance (eq. 12)
 I(y; f)          information_gain      of the observations about the function (eq. 11)
-b(t), g(t)       norm_growth, shrink   growth of the norm bound, shrinkage of length-scales (eq. 13)
+b(t), g(t)       norm_growth, shrink   growth of the norm bound and of 1 / length-scale (eq. 13)
 theta_t          adapted               length-scales (eq. 13 and section 5)
 
 What the paper leaves open: B_0, here 1 on standardised losses; theta_0, here 1, the width of the
@@ -37,15 +37,10 @@ import numpy as np
 from torch import Tensor
 
 from raybo.acquisition.functions import ucb
-from raybo.methods.bo.default import design_size
 from raybo.methods.addtree.kernel import tree_kernel
-from raybo.methods.addtree.search import (
-    assemble,
-    best_path,
-    maximize_by_leaf,
-    maximize_vertices,
-)
+from raybo.methods.addtree.search import TreeSearch, best_path
 from raybo.methods.base import Data, Proposal
+from raybo.methods.bo.default import design_size
 from raybo.methods.model import fitted_gp, with_pending
 from raybo.methods.options import check_choice, check_count, require_columns
 from raybo.methods.search import untried
@@ -94,25 +89,21 @@ class PublishedAddTree:
             gp, memo = fitted_gp(kernel, data, mean=0.0)  # Algorithm 2, line 12
             gp = with_pending(adapted(gp, t, dim), data)
             beta = a_gp_ucb(gp, t, dim)
-            effort = data.effort
-            X, u = maximize_vertices(
+            search = TreeSearch(space, tree, kernel.terms, data, rng)
+            maxima = search.maximize_vertices(
                 gp,
                 beta,
-                space,
-                kernel.terms,
-                data,
-                rng,
-                n_starts=effort.n_starts,
-                max_evaluations=effort.max_evaluations,
+                n_starts=data.effort.n_starts,
+                max_evaluations=data.effort.max_evaluations,
             )  # lines 3 to 5
-            x = assemble(space, kernel.terms, best_path(tree, u), X)  # lines 6 to 9
+            path = best_path(tree, maxima.u)  # lines 6 to 8
+            x = search.assemble(path, maxima.columns)  # line 9
             if (np.concatenate([data.X, data.pending]) == x).all(axis=1).any():
 
                 def bound(Z: Tensor) -> Tensor:
                     return ucb(gp.posterior(Z), beta)
 
-                f = untried(bound, space, data)
-                x = maximize_by_leaf(f, space, tree, kernel.terms, X, u, data, rng)
+                x = search.maximize_leaves(untried(bound, space, data), maxima)
         return Proposal(x=x, memo=memo)
 
 

@@ -15,7 +15,7 @@ from raybo.benchmarks.problems.blocks import blocks_space
 from raybo.errors import MethodError, SpaceError
 from raybo.methods.addtree.kernel import tree_kernel
 from raybo.methods.addtree.published import PublishedAddTree, a_gp_ucb, adapted
-from raybo.methods.addtree.search import assemble
+from raybo.methods.addtree.search import TreeSearch
 from raybo.methods.base import Data
 from raybo.methods.model import theta_from_json
 from raybo.space.parameters import Choice, Float
@@ -83,7 +83,8 @@ def test_the_proposal_has_the_best_path_of_vertices_each_maximised_by_itself() -
         u[v], at[v, 0] = bounds.max(), grid[bounds.argmax()]
     best = max(paths(tree), key=lambda path: sum(u[v] for v in path))
     terms = tree_kernel(JENATTON.space, tree).terms
-    np.testing.assert_allclose(x, assemble(JENATTON.space, terms, frozenset(best), at), atol=1e-3)
+    search = TreeSearch(JENATTON.space, tree, terms, data, np.random.default_rng(0))
+    np.testing.assert_allclose(x, search.assemble(frozenset(best), at), atol=1e-3)
 
 
 def test_beta_is_that_of_equations_11_to_13() -> None:

@@ -11,13 +11,8 @@ import torch
 
 from raybo.benchmarks.problems.blocks import blocks_space
 from raybo.methods.addtree.kernel import tree_kernel
-from raybo.methods.addtree.search import (
-    assemble,
-    best_path,
-    maximize_by_leaf,
-    vertex_parts,
-)
-from raybo.methods.base import FULL, LEAST, Data
+from raybo.methods.addtree.search import TreeSearch, VertexMaxima, best_path
+from raybo.methods.base import FULL, LEAST, Data, Effort
 from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
 from raybo.space.tree import active_vertices, expanded, paths, vertices
@@ -75,12 +70,19 @@ def test_the_best_path_has_the_largest_sum_of_all(tree: tuple) -> None:
         assert best_path(tree, u) == frozenset(best)
 
 
+def search_of(space: Space, effort: Effort = FULL) -> TreeSearch:
+    tree = vertices(space)
+    data = replace(data_of(space), effort=effort)
+    terms = tree_kernel(space, tree).terms
+    return TreeSearch(space, tree, terms, data, np.random.default_rng(0))
+
+
 def test_an_assembled_point_passes_the_path_and_has_its_columns() -> None:
-    tree = vertices(BRANCHES)
-    terms = tree_kernel(BRANCHES, tree).terms
+    search = search_of(BRANCHES)
+    terms = search.terms
     X = np.array([[0.1, 0.5], [0.3, 5 / 6], [0.7, 0.75]])  # ordered columns first
-    for path in paths(tree):
-        row = assemble(BRANCHES, terms, frozenset(path), X)
+    for path in paths(search.tree):
+        row = search.assemble(frozenset(path), X)
         assert set(np.flatnonzero(active_vertices(BRANCHES, row[None])[0])) == set(path)
         for v in path:
             own = list(terms[v].columns)
@@ -89,16 +91,10 @@ def test_an_assembled_point_passes_the_path_and_has_its_columns() -> None:
 
 
 def test_starts_of_a_vertex_can_be_evaluated_and_fewer_with_less_effort() -> None:
-    terms = tree_kernel(BRANCHES, vertices(BRANCHES)).terms
-    data = data_of(BRANCHES)
-    starts = {
-        effort.name: vertex_parts(
-            BRANCHES, terms, replace(data, effort=effort), np.random.default_rng(0)
-        ).starts
-        for effort in (FULL, LEAST)
-    }
+    efforts = (FULL, LEAST)
+    starts = {e.name: search_of(BRANCHES, e).vertex_parts().starts for e in efforts}
     assert starts["least"].shape[1] < starts["full"].shape[1]
-    for v, term in enumerate(terms):
+    for v, term in enumerate(search_of(BRANCHES).terms):
         for j, column in enumerate(term.columns):
             at = starts["full"][v, :, j]
             np.testing.assert_array_equal(at, BRANCHES.columns[column].snap(at))
@@ -108,19 +104,16 @@ def test_starts_of_a_vertex_can_be_evaluated_and_fewer_with_less_effort() -> Non
 def test_the_best_leaf_is_found(n_choices: int) -> None:
     branch = {"x": Float(0, 1)}
     space = Space({f"c{k}": Choice({"a": branch, "b": branch}) for k in range(n_choices)})
-    tree = vertices(space)
-    terms = tree_kernel(space, tree).terms
+    search = search_of(space)
     goal = space.encode({f"c{k}": {"ab"[k % 2]: {"x": 0.8}} for k in range(n_choices)})
     matters = torch.tensor(space.active(goal[None])[0])
 
     def f(X: torch.Tensor) -> torch.Tensor:
         return -((X - torch.tensor(goal)).square() * matters).sum(1)
 
-    u = np.zeros(len(tree))
-    u[[v.index for v in tree if v.columns and matters[v.columns[0]]]] = 1.0
-    columns = np.full((len(tree), 1), 0.4)
-    x = maximize_by_leaf(
-        f, space, tree, terms, columns, u, data_of(space), np.random.default_rng(0)
-    )
+    u = np.zeros(len(search.tree))
+    u[[v.index for v in search.tree if v.columns and matters[v.columns[0]]]] = 1.0
+    maxima = VertexMaxima(np.full((len(u), 1), 0.4), u)
+    x = search.maximize_leaves(f, maxima)
     np.testing.assert_allclose(x[matters.numpy()], goal[matters.numpy()], atol=1e-3)
     np.testing.assert_array_equal(x, space.snap(x[None])[0])
