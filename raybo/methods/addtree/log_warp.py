@@ -1,8 +1,7 @@
 """Log-warp: columns on scales between linear and logarithmic, learnt with the kernel.
 
 Users give parameters linear scales that should have others: the rank of a layer from 10 to 500,
-whose best value is 40. After 60 evaluations of `fc3` the median of 20 seeds is 0.089 with learnt
-scales and 0.097 without.
+whose best value is 40 (`raybo bench addtree-fc3`).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from raybo.space.any_space import AnySpace
 from raybo.surrogate.kernels.base import Hyper, Kernel, LogNormal, Terms, Theta
 
 RATIO = "log_warp"
-SPREAD = 1.5  # deviation of the logarithm of a ratio
+SPREAD = 1.5  # deviation of the logarithm of a ratio: between linear and the 1 : 50 of `fc3`
 
 
 @dataclass(frozen=True)
