@@ -237,7 +237,7 @@ def list_command(storage: str, as_json: bool) -> None:
     import dataclasses
 
     from raybo.report.status import study_table
-    from raybo.result import list_studies
+    from raybo.study.outcome import list_studies
 
     studies = list_studies(storage)
     if as_json:
@@ -305,9 +305,9 @@ def dashboard(name: str, host: str, port: int, storage: str) -> None:
 @click.option("--list", "listed", is_flag=True, help="Name every table, figure and program.")
 def bench(arguments: tuple[str, ...], listed: bool) -> None:
     """Rerun a table of the papers, or a benchmark of raybo's own."""
-    from raybo.benchmarks.catalogue import run
+    from raybo.benchmarks.cli import main as run_bench
 
-    run(["--list"] if listed else arguments)
+    run_bench(["--list"] if listed else arguments)
 
 
 # -- what they share -----------------------------------------------------------------------------
@@ -333,7 +333,7 @@ def _finish(result: Result, storage: str, trials: int | None) -> None:
     from raybo.report.status import closing_text
 
     click.echo(closing_text(result, "" if storage == STORAGE else f" --storage {storage}", trials))
-    if result.stop_reason.startswith("interrupted"):
+    if result.stop is not None and result.stop.kind == "interrupted":
         sys.exit(INTERRUPTED)
 
 

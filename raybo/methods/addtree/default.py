@@ -34,8 +34,8 @@ from raybo.space.design import sobol_point
 from raybo.space.tree import Vertex, expanded, vertices
 from raybo.surrogate.linalg import one_thread
 
-# Deviation of the logarithms of hyperparameters about their mean (`PooledPrior`): most are within a
-# factor of 1.35 of each other (`raybo bench addtree-blocks`).
+# Deviation of the logarithms of hyperparameters about their mean (`PooledPrior`): most are within
+# a factor of 1.35 of it (`raybo bench addtree-blocks`).
 SPREAD = 0.3
 
 

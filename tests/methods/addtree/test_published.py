@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from raybo.acquisition.functions import ucb
-from raybo.benchmarks.problems.base import get_problem
-from raybo.benchmarks.problems.blocks import blocks_space
+from raybo.benchmarks.problems.conditional import blocks_space
+from raybo.benchmarks.problems.registry import get_problem
 from raybo.errors import MethodError, SpaceError
 from raybo.methods.addtree.kernel import tree_kernel
 from raybo.methods.addtree.published import PublishedAddTree, a_gp_ucb, adapted

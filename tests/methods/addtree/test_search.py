@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from raybo.benchmarks.problems.blocks import blocks_space
+from raybo.benchmarks.problems.conditional import blocks_space
 from raybo.methods.addtree.kernel import tree_kernel
 from raybo.methods.addtree.search import TreeSearch, VertexMaxima, best_path
 from raybo.methods.base import FULL, LEAST, Data, Effort
