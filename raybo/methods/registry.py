@@ -111,10 +111,16 @@ def describe_method(method: Method) -> dict[str, Any]:
 
 
 def is_same_method(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two descriptions are of one method; an option that is None counts as not given."""
+    """Whether two descriptions are of one method, an option at its default not counted."""
 
     def given(description: Mapping[str, Any]) -> dict[str, Any]:
-        return {k: v for k, v in description["options"].items() if v is not None}
+        name, options = description["name"], dict(description["options"])
+        preset = options.get("preset") or "default"
+        defaults = {"preset": "default"}
+        if preset in METHODS.get(name, {}):
+            fields = dataclasses.fields(method_class(name, preset))
+            defaults |= {f.name: f.default for f in fields}
+        return {k: v for k, v in options.items() if v is not None and v != defaults.get(k)}
 
     return bool(one["name"] == other["name"] and given(one) == given(other))
 

@@ -17,18 +17,20 @@ import numpy as np
 import torch
 from rich.table import Table
 
+from raybo.arrays import Array
 from raybo.benchmarks.problems.base import Problem
 from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.terminal import single_thread, wide_console
 from raybo.benchmarks.tuners.independent_gps import leaves
-from raybo.methods.addtree.kernel import NOISE_HYPER, tree_kernel
-from raybo.methods.base import Array
+from raybo.methods.addtree.default import SPREAD
+from raybo.methods.addtree.kernel import tree_kernel
+from raybo.methods.addtree.log_warp import LogWarped
+from raybo.methods.model import SMALL_NOISE
 from raybo.space.any_space import AnySpace
 from raybo.space.tree import vertices
 from raybo.surrogate.gp import GP
-from raybo.surrogate.kernels.base import starting_theta
 from raybo.surrogate.linalg import one_thread
-from raybo.surrogate.map import fit
+from raybo.surrogate.map import fit, starting_theta
 
 Model = Callable[[AnySpace, Array, Array, Array], Array]  # X, y and rows to predict: their values
 TEST_POINTS = 50
@@ -36,11 +38,11 @@ TEST_POINTS = 50
 
 def by_tree(space: AnySpace, X: Array, y: Array, Z: Array) -> Array:
     """Return the predictions of the Add-Tree process at Z."""
-    kernel = tree_kernel(space, vertices(space), stretched=True)
-    start = {**starting_theta(kernel), "noise": torch.tensor(NOISE_HYPER.start).double()}
+    kernel = LogWarped.of(tree_kernel(space, vertices(space), spread=SPREAD), space)
+    start = starting_theta(kernel, SMALL_NOISE)
     rows, values = torch.as_tensor(X), torch.as_tensor(y)
-    theta = fit(kernel, rows, values, [start], noise=NOISE_HYPER, mean=0.0)
-    return GP.of(kernel, theta, rows, values).posterior(torch.as_tensor(Z)).mean.numpy()
+    theta = fit(kernel, rows, values, [start], noise=SMALL_NOISE, mean=0.0)
+    return GP.of(kernel, theta, rows, values, 0.0).posterior(torch.as_tensor(Z)).mean.numpy()
 
 
 def by_leaf(space: AnySpace, X: Array, y: Array, Z: Array) -> Array:

@@ -15,19 +15,20 @@ import numpy as np
 import torch
 
 from raybo.acquisition.functions import log_ei
-from raybo.acquisition.maximizers.base import Array, Region, values
+from raybo.acquisition.maximizers.base import Region, values
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.acquisition.starts import around, spread
+from raybo.arrays import Array
 from raybo.errors import MethodError
-from raybo.methods.addtree.kernel import NOISE_HYPER
 from raybo.methods.addtree.vertex import AtVertex
-from raybo.methods.model import grid_of
+from raybo.methods.model import SMALL_NOISE
+from raybo.methods.search import grid_of
 from raybo.space.any_space import AnySpace
 from raybo.space.tree import paths, vertices
 from raybo.surrogate.gp import GP
-from raybo.surrogate.kernels.base import OnColumns, starting_theta
+from raybo.surrogate.kernels.base import OnColumns
 from raybo.surrogate.linalg import one_thread
-from raybo.surrogate.map import fit
+from raybo.surrogate.map import fit, starting_theta
 
 _MOST_LEAVES = 256  # one fit each: an ask takes seconds with as many
 
@@ -46,9 +47,9 @@ class Leaf:
     def gp(self, X: Array, y: Array) -> GP:
         """Return the process of the rows X (n, d) in this leaf and their standardised values."""
         kernel = self.kernel()
-        start = {**starting_theta(kernel), "noise": torch.tensor(NOISE_HYPER.start).double()}
+        start = starting_theta(kernel, SMALL_NOISE)
         rows, outcomes = torch.as_tensor(X), torch.as_tensor(y)
-        theta = fit(kernel, rows, outcomes, [start], noise=NOISE_HYPER)
+        theta = fit(kernel, rows, outcomes, [start], noise=SMALL_NOISE)
         return GP.of(kernel, theta, rows, outcomes)
 
 

@@ -1,4 +1,4 @@
-"""Posteriors of all vertices of an Add-Tree Gaussian process in one evaluation."""
+"""Posteriors of the functions of all vertices of an Add-Tree Gaussian process in one batch."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from raybo.errors import SurrogateError
-from raybo.methods.addtree.kernel import TreeKernel, buckets
-from raybo.surrogate.gp import GP, Posterior
-from raybo.surrogate.kernels.base import Theta
+from raybo.methods.addtree.kernel import TreeKernel, batches, padded
+from raybo.methods.addtree.log_warp import LogWarped, log_warp
+from raybo.surrogate.gp import GP, LEAST_VARIANCE, Posterior
 
 
 @dataclass(frozen=True)
-class _Bucket:
+class _Batch:
     """Vertices that about as many observations pass through, padded to one number of rows."""
 
     vertices: Tensor  # (b,) their numbers
@@ -41,27 +41,29 @@ class VertexPosteriors:
     """
 
     kernel: TreeKernel
-    theta: Theta  # of the process
+    ratios: Tensor | None  # (V, 1, c) of the scales of the columns, where they are learnt
     prior: Tensor  # (V,) variances
-    buckets: tuple[_Bucket, ...]
+    batches: tuple[_Batch, ...]
 
     @classmethod
     def of(cls, gp: GP) -> VertexPosteriors:
         """Posteriors of the terms of `gp`."""
-        kernel = gp.kernel
+        kernel, X, ratios = gp.kernel, gp.X, None
+        if isinstance(kernel, LogWarped):
+            X, warped, kernel = kernel.warp(gp.X, gp.theta), kernel, kernel.kernel
+            if isinstance(kernel, TreeKernel):
+                ratios = warped.ratios(kernel.columns, gp.theta)[:, None, :]
         if not isinstance(kernel, TreeKernel):
             raise SurrogateError(f"posteriors by vertex need a TreeKernel, this is {kernel}")
         scale, weight, variance = kernel.tables(gp.theta)
         inverse = torch.cholesky_inverse(gp.chol)
         order, counts = kernel.passing(gp.X)
-        X = kernel.stretch(gp.X, gp.theta)
         found = []
-        for vertices in buckets(counts):
-            numbers = torch.tensor([counts[v] for v in vertices])
-            rows = order[vertices, : int(numbers.max())]
-            mask = (torch.arange(rows.shape[1]) < numbers[:, None]).to(gp.X.dtype)
+        for vertices in batches(counts):
+            rows, valid = padded(order, counts, vertices)
+            mask = valid.to(X.dtype)
             found.append(
-                _Bucket(
+                _Batch(
                     torch.tensor(vertices),
                     kernel.own(X, vertices, rows),
                     gp.alpha[rows] * mask,
@@ -71,14 +73,15 @@ class VertexPosteriors:
                     variance[vertices],
                 )
             )
-        return cls(kernel, gp.theta, variance, tuple(found))
+        return cls(kernel, ratios, variance, tuple(found))
 
     def __call__(self, Z: Tensor) -> Posterior:
         """Mean (V, s) and variance (V, s) at s points of each of the V vertices, Z (V, s, c)."""
         mean = Z.new_zeros(Z.shape[:2])
-        Z = self.kernel.stretch_own(Z, self.theta)
+        if self.ratios is not None:
+            Z = log_warp(Z, self.ratios)
         variance = self.prior[:, None].expand(Z.shape[:2])
-        for b in self.buckets:
+        for b in self.batches:
             K = self.kernel.correlations(Z[b.vertices], b.X, b.scale, b.weight)
             K = K * b.variance[:, None, None]
             mean = mean.index_add(0, b.vertices, (K * b.alpha[:, None, :]).sum(2))
@@ -86,4 +89,4 @@ class VertexPosteriors:
             solved = K.detach() @ b.inverse
             gain = ((2.0 * K - K.detach()) * solved).sum(2)
             variance = variance.index_add(0, b.vertices, -gain)
-        return Posterior(mean, variance.clamp_min(1e-18))
+        return Posterior(mean, variance.clamp_min(LEAST_VARIANCE))

@@ -2,50 +2,37 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from raybo.methods.addtree.log_warp import stretch
 from raybo.surrogate.kernels.base import Hyper, LogNormal, Theta
 from raybo.surrogate.kernels.hamming import Hamming
 from raybo.surrogate.kernels.stationary import VARIANCE_BOUNDS, Stationary
 
-# Priors, of logarithms. A vertex has few columns, so its function is often close to a line or a
-# parabola, which a squared exponential kernel is only with long length-scales and large
-# variances: priors must let it. With 30 random points of the Jenatton function the test error is
-# 1e-4 with these and 1e-2 with the priors of a flat space.
-LENGTHSCALE, LENGTHSCALE_SPREAD = 1.0, 1.5
-VARIANCE_SPREAD = 5.0
+# A vertex has few columns, so its function is often close to a line or a parabola, which a squared
+# exponential kernel is only with long length-scales and large variances: priors must allow them.
+# The mode of a length-scale is the width of the cube, of a variance that of standardised losses;
+# the deviations of their logarithms are wide. With 30 random points of the Jenatton function the
+# test error is 1e-4 under these priors and 1e-2 under those of a flat space (`raybo bench
+# addtree-regression`).
+LENGTHSCALE_PRIOR = LogNormal.with_mode(1.0, 1.5)
+VARIANCE = Hyper("variance", (), *VARIANCE_BOUNDS, 1.0, LogNormal.with_mode(1.0, 5.0))
 
 
 @dataclass(frozen=True)
 class AtVertex:
     """variance * correlation of a vertex's own columns, where both points pass through it.
 
-    The correlation is stationary in the ordered columns, times a `Hamming` one in the others; a
-    vertex without columns has correlation 1: the effect of having come there.
-
-    Attributes
-    ----------
-    condition : tuple of (column, branch, number of branches)
-        Choices that lead to the vertex.
-    ordered, unordered : tuple of int
-        Its columns.
-    shape, ard : str, bool
-        Of the stationary correlation, as in `Stationary`.
-    share : float
-        Part of the variance of the whole that the vertex is thought to have before any data.
+    The correlation is squared exponential in the ordered columns, times a `Hamming` one in the
+    others; a vertex without columns has correlation 1: the effect of its branch.
     """
 
-    condition: tuple[tuple[int, int, int], ...]
-    ordered: tuple[int, ...]
-    unordered: tuple[int, ...]
-    shape: str = "se"
-    ard: bool = True
-    share: float = 1.0
+    condition: tuple[tuple[int, int, int], ...]  # choices: (column, branch, number of branches)
+    ordered: tuple[int, ...]  # columns by whose distance values differ
+    unordered: tuple[int, ...]  # columns that are equal or not
+    ard: bool = True  # a length-scale per ordered column, or one for all
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -55,12 +42,10 @@ class AtVertex:
     @property
     def hypers(self) -> tuple[Hyper, ...]:
         """Length-scales and weights, where there are such columns, and the variance."""
-        prior = LogNormal.with_mode(self.share, VARIANCE_SPREAD)
-        variance = Hyper("variance", (), *VARIANCE_BOUNDS, self.share, prior)
         return (
             *(self._stationary.hypers if self.ordered else ()),
             *(Hamming(len(self.unordered)).hypers if self.unordered else ()),
-            variance,
+            VARIANCE,
         )
 
     def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
@@ -68,10 +53,8 @@ class AtVertex:
         passes = self.passes(X)[:, None] & self.passes(Z)[None, :]
         K = passes * theta["variance"]  # k_v^d (Algorithm 1, line 4)
         if self.ordered:
-            A, B = X[:, list(self.ordered)], Z[:, list(self.ordered)]
-            if "stretch" in theta:
-                A, B = stretch(A, theta["stretch"]), stretch(B, theta["stretch"])
-            K = K * self._stationary(A, B, theta)  # line 7
+            own = list(self.ordered)
+            K = K * self._stationary(X[:, own], Z[:, own], theta)  # line 7
         if self.unordered:
             own = list(self.unordered)
             K = K * Hamming(len(own))(X[:, own], Z[:, own], theta)
@@ -90,9 +73,7 @@ class AtVertex:
 
     @property
     def _stationary(self) -> Stationary:
-        k = len(self.ordered)
-        prior = LogNormal.with_mode(LENGTHSCALE * math.sqrt(k), LENGTHSCALE_SPREAD)
-        return Stationary(k, self.shape, self.ard, prior=prior)
+        return Stationary(len(self.ordered), "se", self.ard, prior=LENGTHSCALE_PRIOR)
 
 
 def chosen_branch(u: Tensor, size: int | Tensor) -> Tensor:

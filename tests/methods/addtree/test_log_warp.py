@@ -1,4 +1,4 @@
-"""Scales between linear and logarithmic."""
+"""Learnt scales between linear and logarithmic."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from raybo.methods.addtree.log_warp import stretch
+from raybo.methods.addtree.log_warp import LogWarped, log_warp
 from raybo.space.parameters import Choice, Float
 from raybo.space.space import Space
 from raybo.study.optimizer import Optimizer
+from raybo.surrogate.kernels.stationary import SE
 
 U = torch.linspace(0, 1, 101, dtype=torch.float64)
 
 
 def at(ratio: float) -> torch.Tensor:
-    return stretch(U, torch.tensor(ratio, dtype=torch.float64))
+    return log_warp(U, torch.tensor(ratio, dtype=torch.float64))
 
 
 def test_a_ratio_of_one_changes_nothing() -> None:
@@ -28,7 +29,7 @@ def test_the_scale_goes_from_0_to_1_with_slopes_of_that_ratio_at_its_ends(ratio:
     assert (V.diff() > 0).all()
     torch.testing.assert_close(V[[0, -1]], U[[0, -1]], atol=1e-12, rtol=0)
     u = torch.tensor([0.0, 1.0], dtype=torch.float64, requires_grad=True)
-    stretch(u, torch.tensor(ratio, dtype=torch.float64)).sum().backward()
+    log_warp(u, torch.tensor(ratio, dtype=torch.float64)).sum().backward()
     assert float(u.grad[0] / u.grad[1]) == pytest.approx(ratio, rel=1e-6)
     torch.testing.assert_close(at(1 / ratio), 1 - V.flip(0), atol=1e-6, rtol=0)  # the other end
 
@@ -42,7 +43,21 @@ def test_the_ratio_of_a_range_makes_its_scale_logarithmic() -> None:
 def test_the_gradient_in_the_ratio_is_right_where_the_formula_is_0_by_0() -> None:
     for ratio in (1.0, 1.0 + 3e-5, 0.5):
         r = torch.tensor(ratio, dtype=torch.float64, requires_grad=True)
-        assert torch.autograd.gradcheck(lambda q: stretch(U, q), (r,), atol=1e-5)
+        assert torch.autograd.gradcheck(lambda q: log_warp(U, q), (r,), atol=1e-5)
+
+
+def test_a_warped_kernel_is_the_kernel_of_warped_rows() -> None:
+    kernel = LogWarped(SE(3), (0, 2))
+    ratios = torch.tensor([0.2, 9.0], dtype=torch.float64)
+    theta = {"lengthscale": torch.tensor([0.3, 0.4, 0.5]).double(), "log_warp": ratios}
+    assert {h.name for h in kernel.hypers} == set(theta)
+    X, Z = torch.rand(5, 3).double(), torch.rand(4, 3).double()
+    A, B = (
+        torch.stack([log_warp(R[:, 0], ratios[0]), R[:, 1], log_warp(R[:, 2], ratios[1])], 1)
+        for R in (X, Z)
+    )
+    torch.testing.assert_close(kernel(X, Z, theta), SE(3)(A, B, theta))
+    torch.testing.assert_close(kernel.diag(X, theta), kernel(X, X, theta).diagonal())
 
 
 @pytest.mark.slow
