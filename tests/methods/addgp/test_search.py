@@ -1,0 +1,44 @@
+"""Searches of every group of columns by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from raybo.acquisition.functions import ucb
+from raybo.methods.addgp.search import best_of_each_group, maximize_by_group
+from raybo.surrogate.gp import GP
+from raybo.surrogate.kernels.additive import Additive
+from raybo.surrogate.map import NOISE_HYPER, fit, starting_theta
+from raybo.surrogate.outcomes import standardize
+
+GROUPS = ((2,), (0,), (1,))
+
+
+def process() -> GP:
+    X = np.random.default_rng(0).random((25, 3))
+    y = standardize(np.sin(7 * X[:, 0]) + np.cos(9 * X[:, 1]) + X[:, 2] ** 2)
+    kernel, rows, values = Additive(GROUPS), torch.tensor(X), torch.tensor(y)
+    theta = fit(kernel, rows, values, [starting_theta(kernel, NOISE_HYPER)])
+    return GP.of(kernel, theta, rows, values)
+
+
+def test_each_group_is_at_the_maximum_of_its_bound_on_a_fine_grid() -> None:
+    gp = process()
+    grid = torch.linspace(0, 2, 4001, dtype=torch.float64)[:, None].expand(-1, 3)
+    expected = np.empty(3)
+    for part, (column,) in enumerate(GROUPS):
+        best = ucb(gp.posterior(grid, part), 2.0).argmax()
+        expected[column] = grid[best, column]
+    found = maximize_by_group(gp, 2.0, (np.zeros(3), np.full(3, 2.0)), np.random.default_rng(0))
+    np.testing.assert_allclose(found, expected, atol=0.02)
+
+
+def test_the_best_parts_of_the_rows_make_one_row() -> None:
+    gp, rows = process(), np.random.default_rng(1).random((40, 3))
+    x = best_of_each_group(gp, rows)
+    for part, (column,) in enumerate(GROUPS):
+        means = gp.posterior(torch.tensor(rows), part).mean
+        assert x[column] == rows[int(means.argmin()), column]
+    predicted = gp.posterior(torch.tensor(np.vstack([x, rows]))).mean
+    assert predicted[0] < predicted[1:].min()
