@@ -5,7 +5,8 @@ differs from raybo/methods/addgp/published.py:
 
 - `AddGp.propose` maximises the log expected improvement of the sum. The bounds of single groups
   stay high where the sum is known, since no datum tells the groups' shares of a value apart, and
-  their maximum is then a point next to known ones (`raybo bench rpp-synthetic`).
+  their maximum is then a point next to known ones (`raybo bench rpp-synthetic`). So the best
+  parts of many rows by these bounds, `best_of_each_group`, are only one of the starts.
 - `exchange_columns` improves the last groups instead of drawing others, so that learning adds up.
 - Groups and hyperparameters are learnt on the schedule that all methods have, `is_refit_due`.
 """
@@ -28,7 +29,7 @@ from raybo.methods.addgp.groups import (
     exchange_columns,
     first_groups,
 )
-from raybo.methods.addgp.search import best_of_each_group
+from raybo.methods.addgp.search import best_of_each_group, exploration_of
 from raybo.methods.base import Data, Proposal
 from raybo.methods.bo.default import design_size
 from raybo.methods.model import fitted_gp, unordered_columns, with_pending
@@ -71,10 +72,11 @@ class AddGp:
             gp, memo = self.model(data, rng)
             gp = with_pending(gp, data)
             f = acquisition_of(gp, "log_ei", gp.fitted().min(), len(data.loss))
+            beta = exploration_of(gp, len(data.loss))
 
             def starts() -> Array:
                 rows = search_region(self.space, data, rng).starts
-                return np.concatenate([best_of_each_group(gp, rows)[None], rows])
+                return np.concatenate([best_of_each_group(gp, rows, beta)[None], rows])
 
             region = replace(search_region(self.space, data, rng), starts=starts())
             search: Maximizer = Lbfgsb(data.effort.n_starts, data.effort.max_evaluations)

@@ -9,7 +9,7 @@ d, M             group_size, len(...)   columns of a group, number of groups
 X_j              groups[j]              disjoint groups of columns
 kappa^(j)        Additive               one kernel per group, the same hyperparameters for all
 mu, sigma^(j)    GP.posterior(part=j)   posterior of each group (eq. 3)
-beta_t           exploration            0.2 d ln(2t), as in the authors' code
+beta_t           exploration_of         0.2 d ln(2t), as in the authors' code
 phi_t            ucb                    upper confidence bound of each group (eq. 4)
 
 What the paper leaves open: the hyperparameters have weak priors, without which they are not
@@ -28,14 +28,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raybo.acquisition.functions import exploration
 from raybo.methods.addgp.groups import (
     Learnt,
     check_groups,
     first_groups,
     likeliest_groups,
 )
-from raybo.methods.addgp.search import maximize_by_group
+from raybo.methods.addgp.search import exploration_of, maximize_by_group
 from raybo.methods.base import Data, Proposal
 from raybo.methods.model import unordered_columns
 from raybo.methods.options import check_count, require_flat
@@ -80,7 +79,7 @@ class PublishedAddGp:
             groups = self.groups_for(learnt, rng)
             gp = GP.of(self.kernel(groups), learnt.theta, X, y)
             gp = gp.condition_on_mean(torch.as_tensor(data.pending))
-            beta = exploration(max(map(len, groups)), len(y))
+            beta = exploration_of(gp, len(y))
             cube = np.zeros(self.space.dim), np.ones(self.space.dim)
             x = maximize_by_group(gp, beta, cube, rng)  # step 2
         memo = {} if learnt is last else learnt.to_memo()

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raybo.acquisition.functions import ucb
+from raybo.acquisition.functions import exploration, ucb
 from raybo.acquisition.maximizers.base import Acquisition, Region
 from raybo.acquisition.maximizers.direct import Direct
 from raybo.arrays import Array
@@ -53,13 +53,18 @@ def _bound(gp: GP, beta: float, part: int, columns: list[int]) -> Acquisition:
     return f
 
 
-def best_of_each_group(gp: GP, rows: Array) -> Array:
-    """Row (D,) each of whose groups is that of the row (n, D) where its mean is least.
+def best_of_each_group(gp: GP, rows: Array, beta: float) -> Array:
+    """Row (D,) each of whose groups is that of the row (n, D) where its bound is highest (eq. 4).
 
-    The mean of a sum is least where that of every term is, so no row has a lower one.
+    The sum of the bounds is highest where that of every group is, so no row has a higher one.
     """
     points, best = torch.as_tensor(rows), rows[0].copy()
     for part, group in enumerate(groups_of(gp)):
-        columns = list(group)
-        best[columns] = rows[int(gp.posterior(points, part).mean.argmin()), columns]
+        columns, bounds = list(group), ucb(gp.posterior(points, part), beta)
+        best[columns] = rows[int(bounds.argmax()), columns]
     return best
+
+
+def exploration_of(gp: GP, t: int) -> float:
+    """beta_t = 0.2 d ln(2t) for groups of d columns."""
+    return exploration(max(map(len, groups_of(gp))), t)

@@ -29,7 +29,7 @@ from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.arrays import Array
 from raybo.methods.addgp.default import AddGp
 from raybo.methods.addgp.groups import check_groups
-from raybo.methods.addgp.search import best_of_each_group
+from raybo.methods.addgp.search import best_of_each_group, exploration_of
 from raybo.methods.base import Data, Proposal
 from raybo.methods.bo.default import design_size
 from raybo.methods.options import check_count, require_ordered
@@ -75,7 +75,8 @@ class Rpp:
             gp = gp.condition_on_mean(torch.as_tensor(data.pending @ W))
             f = acquisition_of(gp, "log_ei", gp.fitted().min(), len(data.loss))
             region = search_region(self.space, data, rng)
-            z = best_of_each_group(gp, region.starts @ W)
+            beta = exploration_of(gp, len(data.loss))
+            z = best_of_each_group(gp, region.starts @ W, beta)
             x = self.space.snap(np.linalg.solve(W.T, z)[None])
             region = replace(region, starts=np.concatenate([x, region.starts]))
             search = Lbfgsb(data.effort.n_starts, data.effort.max_evaluations)

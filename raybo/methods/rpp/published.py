@@ -32,11 +32,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raybo.acquisition.functions import exploration
 from raybo.arrays import Array
 from raybo.methods.addgp.groups import Learnt, check_groups
 from raybo.methods.addgp.published import N_INIT, PublishedAddGp, is_due
-from raybo.methods.addgp.search import maximize_by_group
+from raybo.methods.addgp.search import exploration_of, maximize_by_group
 from raybo.methods.base import Data, Proposal
 from raybo.methods.options import check_count, require_ordered
 from raybo.methods.rpp.projection import (
@@ -97,7 +96,7 @@ class PublishedRpp:
             groups = self._additive.groups_for(learnt, rng)
             gp = GP.of(self._additive.kernel(groups), learnt.theta, X @ torch.as_tensor(W), y)
             gp = gp.condition_on_mean(torch.as_tensor(data.pending @ W))
-            beta = exploration(max(map(len, groups)), len(y))
+            beta = exploration_of(gp, len(y))
             z = maximize_by_group(gp, beta, outer_box(W), rng)  # step 2
             x = np.linalg.solve(W.T, z)  # step 2
         return Proposal(x=self.space.snap(x[None])[0], memo=memo)

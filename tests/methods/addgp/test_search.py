@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+import pytest
 import torch
 
 from raybo.acquisition.functions import ucb
-from raybo.methods.addgp.search import best_of_each_group, maximize_by_group
+from raybo.methods.addgp.search import best_of_each_group, exploration_of, maximize_by_group
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.additive import Additive
 from raybo.surrogate.map import NOISE_HYPER, fit, starting_theta
@@ -34,11 +37,18 @@ def test_each_group_is_at_the_maximum_of_its_bound_on_a_fine_grid() -> None:
     np.testing.assert_allclose(found, expected, atol=0.02)
 
 
-def test_the_best_parts_of_the_rows_make_one_row() -> None:
+def test_the_best_parts_of_the_rows_make_one_row_of_a_higher_bound() -> None:
     gp, rows = process(), np.random.default_rng(1).random((40, 3))
-    x = best_of_each_group(gp, rows)
+    x = best_of_each_group(gp, rows, 2.0)
+    points = torch.tensor(np.vstack([x, rows]))
+    bounds = torch.stack([ucb(gp.posterior(points, part), 2.0) for part in range(3)])
     for part, (column,) in enumerate(GROUPS):
-        means = gp.posterior(torch.tensor(rows), part).mean
-        assert x[column] == rows[int(means.argmin()), column]
-    predicted = gp.posterior(torch.tensor(np.vstack([x, rows]))).mean
-    assert predicted[0] < predicted[1:].min()
+        assert x[column] == rows[int(bounds[part, 1:].argmax()), column]
+    assert bounds.sum(0)[0] > bounds.sum(0)[1:].max()
+
+
+def test_exploration_is_the_formula_of_the_authors_code() -> None:
+    X, y = torch.eye(4, dtype=torch.float64), torch.zeros(4, dtype=torch.float64)
+    kernel = Additive(((0, 1, 2), (3,)))
+    gp = GP.of(kernel, starting_theta(kernel, NOISE_HYPER), X, y)
+    assert exploration_of(gp, 7) == pytest.approx(0.2 * 3 * math.log(14))
