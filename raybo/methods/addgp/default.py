@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from raybo.acquisition.maximizers.base import Maximizer
+from raybo.acquisition.maximizers.base import Maximizer, Region
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.acquisition.maximizers.timed import Timed
-from raybo.arrays import Array
 from raybo.methods.addgp.groups import (
     Learnt,
     check_groups,
@@ -72,17 +71,16 @@ class AddGp:
             gp, memo = self.model(data, rng)
             gp = with_pending(gp, data)
             f = acquisition_of(gp, "log_ei", gp.fitted().min(), len(data.loss))
-            beta = exploration_of(gp, len(data.loss))
 
-            def starts() -> Array:
-                rows = search_region(self.space, data, rng).starts
-                return np.concatenate([best_of_each_group(gp, rows, beta)[None], rows])
+            def region() -> Region:
+                found = search_region(self.space, data, rng)
+                best = best_of_each_group(gp, found.starts, exploration_of(gp, len(data.loss)))
+                return replace(found, starts=np.concatenate([best[None], found.starts]))
 
-            region = replace(search_region(self.space, data, rng), starts=starts())
             search: Maximizer = Lbfgsb(data.effort.n_starts, data.effort.max_evaluations)
             if self.seconds is not None:
-                search = Timed(search, starts, self.seconds)
-            x = search(untried(f, self.space, data), region, rng)
+                search = Timed(search, lambda: region().starts, self.seconds)
+            x = search(untried(f, self.space, data), region(), rng)
         return Proposal(x=x, memo=memo)
 
     def model(self, data: Data, rng: np.random.Generator) -> tuple[GP, dict[str, Any]]:

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from raybo.acquisition.functions import ucb
+from raybo.acquisition.functions import log_ei, ucb
+from raybo.acquisition.maximizers.base import with_gradient
 from raybo.methods.addgp.search import best_of_each_group, exploration_of, maximize_by_group
+from raybo.methods.search import acquisition_of
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.additive import Additive
 from raybo.surrogate.map import NOISE_HYPER, fit, starting_theta
@@ -52,3 +54,21 @@ def test_exploration_is_the_formula_of_the_authors_code() -> None:
     kernel = Additive(((0, 1, 2), (3,)))
     gp = GP.of(kernel, starting_theta(kernel, NOISE_HYPER), X, y)
     assert exploration_of(gp, 7) == pytest.approx(0.2 * 3 * math.log(14))
+
+
+@pytest.mark.parametrize("unordered", [(), (1,)])
+def test_the_acquisition_of_the_sum_has_the_gradient_of_autograd(
+    unordered: tuple[int, ...],
+) -> None:
+    rng = np.random.default_rng(3)
+    X, Z = rng.random((12, 4)), rng.random((6, 4))
+    X[:, 1], Z[:, 1] = X[:, 1].round(), Z[:, 1].round()
+    kernel = Additive(((0, 2, 1), (3,)), unordered)
+    y = torch.tensor(rng.standard_normal(12))
+    gp = GP.of(kernel, starting_theta(kernel, NOISE_HYPER), torch.tensor(X), y)
+    f = acquisition_of(gp, "log_ei", gp.fitted().min(), 12)
+    plain = log_ei(gp.posterior(torch.tensor(Z)), gp.fitted().min())
+    value, gradient = with_gradient(f, Z)
+    by_autograd = with_gradient(lambda rows: f(rows), Z)
+    np.testing.assert_allclose(value, plain, rtol=1e-9)
+    np.testing.assert_allclose(gradient, by_autograd[1], rtol=1e-7, atol=1e-10)

@@ -54,9 +54,10 @@ def test_learning_goes_on_from_the_last_projection() -> None:
     assert np.abs(second.W - first.W).max() < np.abs(first.W - np.eye(DIM)).max()
 
 
-def run(n: int, **options: Any) -> Optimizer:
-    optimizer = Optimizer(Box(4, 0, 1), "rpp", seed=0, preset="paper", group_size=1, **options)
-    for _ in range(n):
+@pytest.fixture(scope="module")
+def study() -> Optimizer:
+    optimizer = Optimizer(Box(4, 0, 1), "rpp", seed=0, preset="paper", group_size=1)
+    for _ in range(37):
         trial = optimizer.ask()
         x = np.asarray(trial.config["x"])
         z = np.array([x[0] + x[1], x[0] - x[1], x[2] + 0.5 * x[3], x[3] - 0.5 * x[2]])
@@ -64,16 +65,15 @@ def run(n: int, **options: Any) -> Optimizer:
     return optimizer
 
 
-def test_a_projected_additive_function_is_minimised_inside_the_cube() -> None:
-    optimizer = run(30)
-    points = np.array([trial.config["x"] for trial in optimizer.trials])
+def test_a_projected_additive_function_is_minimised_inside_the_cube(study: Optimizer) -> None:
+    points = np.array([trial.config["x"] for trial in study.trials])
     assert ((points >= 0) & (points <= 1)).all()
-    assert optimizer.best is not None
-    assert optimizer.best.value < 0.1  # best of 30 random points: 0.2
+    assert study.best is not None
+    assert study.best.value < 0.1  # best of 37 random points: 0.2
 
 
-def test_projections_are_learnt_after_ten_points_and_every_25_rows() -> None:
-    assert [t.number for t in run(37).trials if t.memo] == [10, 35]
+def test_projections_are_learnt_after_ten_points_and_every_25_rows(study: Optimizer) -> None:
+    assert [t.number for t in study.trials if t.memo] == [10, 35]
 
 
 @pytest.mark.slow
