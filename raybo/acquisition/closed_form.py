@@ -23,6 +23,7 @@ from raybo.acquisition.functions import ACQUISITIONS, SERIES_BELOW
 from raybo.arrays import Array
 from raybo.errors import SurrogateError
 from raybo.surrogate.gp import GP, LEAST_VARIANCE
+from raybo.surrogate.kernels.additive import Additive
 from raybo.surrogate.kernels.projected import ROWS, Projected
 from raybo.surrogate.kernels.stationary import Stationary, matern52_and_slope
 
@@ -37,6 +38,35 @@ class Score(NamedTuple):
     by_variance: Array
 
 
+class ByCovariances:
+    """An acquisition, compared with `level`, as a function of the covariances with the data."""
+
+    def __init__(self, gp: GP, name: str, level: float) -> None:
+        self.level, self.score = level, _SCORES[name]
+        self.mean = float(gp.mean)
+        self.alpha = gp.alpha.numpy()
+        self.chol = np.asfortranarray(gp.chol.numpy())
+
+    def __call__(self, K: Array, variance: float) -> tuple[Array, Array]:
+        """Values (m,) and derivatives (m, n) in K (m, n), the points' own variance being given.
+
+        Notes
+        -----
+        With K = k(data, x): mean = K'alpha, variance = k(x, x) - |L^-1 K|^2, so a gain of which
+        the derivatives in them are (a, b) has the derivative a alpha - 2 b L^-T L^-1 K in K.
+        """
+        half = _solve(self.chol, K, trans=0)
+        left = variance - np.einsum("ij,ij->i", half, half)
+        score = self.score(
+            K @ self.alpha + self.mean, np.maximum(left, LEAST_VARIANCE), self.level
+        )
+        by_variance = np.where(left > LEAST_VARIANCE, score.by_variance, 0.0)
+        W = _solve(self.chol, half, trans=1)
+        W *= -2.0 * by_variance[:, None]
+        W += score.by_mean[:, None] * self.alpha
+        return score.value, W
+
+
 class ClosedForm:
     """An acquisition, compared with `level`, of a process with a stationary kernel on the CPU."""
 
@@ -44,14 +74,11 @@ class ClosedForm:
         kernel = gp.kernel
         if not isinstance(kernel, Stationary):
             raise SurrogateError(f"a closed form needs a stationary kernel, this is {kernel}")
-        self.gp, self.level = gp, level
-        self.plain, self.score = ACQUISITIONS[name], _SCORES[name]
+        self.gp, self.level, self.plain = gp, level, ACQUISITIONS[name]
+        self.by_covariances = ByCovariances(gp, name, level)
         self.matern = kernel.shape == "matern52"
         self.lengthscale = gp.theta["lengthscale"].numpy()
         self.variance = float(gp.theta["variance"]) if kernel.scaled else 1.0
-        self.mean = float(gp.mean)
-        self.alpha = gp.alpha.numpy()
-        self.chol = np.asfortranarray(gp.chol.numpy())
         X = gp.X.numpy() / self.lengthscale
         self.centre = X.mean(0)  # keeps the cancellation in squared distances small
         self.X = X - self.centre
@@ -64,10 +91,6 @@ class ClosedForm:
     def with_gradient(self, X: Array) -> tuple[Array, Array]:
         """Values (m,) and gradients (m, d).
 
-        Notes
-        -----
-        With K = k(data, x): mean = K'alpha, variance = k(x, x) - |L^-1 K|^2, so a gain of which
-        the derivatives in them are (a, b) has the derivative a alpha - 2 b L^-T L^-1 K in K, and
         K is a function of the squared distances |x|^2 + |data|^2 - 2 x data.
         """
         Z = X / self.lengthscale - self.centre
@@ -83,18 +106,57 @@ class ClosedForm:
         else:
             K = self.variance * np.exp(-0.5 * sq)
             slope = -0.5 * K
-        half = _solve(self.chol, K, trans=0)
-        variance = self.variance - np.einsum("ij,ij->i", half, half)
-        score = self.score(
-            K @ self.alpha + self.mean, np.maximum(variance, LEAST_VARIANCE), self.level
-        )
-        by_variance = np.where(variance > LEAST_VARIANCE, score.by_variance, 0.0)
-        W = _solve(self.chol, half, trans=1)
-        W *= -2.0 * by_variance[:, None]
-        W += score.by_mean[:, None] * self.alpha
+        value, W = self.by_covariances(K, self.variance)
         W *= slope
         gradient = (Z * W.sum(1)[:, None] - W @ self.X) * (2.0 / self.lengthscale)
-        return score.value, gradient
+        return value, gradient
+
+
+class ClosedFormAdditive:
+    """The same for a process with an `Additive` kernel: distances by group."""
+
+    def __init__(self, gp: GP, name: str, level: float) -> None:
+        kernel = gp.kernel
+        if not isinstance(kernel, Additive):
+            raise SurrogateError(f"this closed form needs an additive kernel, not {kernel}")
+        self.plain, self.level, self.gp = ACQUISITIONS[name], level, gp
+        self.by_covariances = ByCovariances(gp, name, level)
+        index, ordered, unordered = (part.numpy() for part in kernel.layout)
+        self.index, self.ordered = index[:, None], ordered[:, None]  # (g, 1, c)
+        self.unordered = [(g, index[g, c]) for g, c in np.argwhere(unordered)]
+        self.lengthscale = float(gp.theta["lengthscale"])
+        self.variance = float(gp.theta["variance"])
+        self.X = gp.X.numpy()
+        self.centre = self.X.mean(0)  # keeps the cancellation in squared distances small
+        self.parts = self._parts(self.X)
+        self.norms = np.square(self.parts).sum(2)[:, None]
+
+    def __call__(self, X: Tensor) -> Tensor:
+        """Values (m,), differentiable by autograd like any acquisition."""
+        return self.plain(self.gp.posterior(X), torch.as_tensor(self.level, dtype=X.dtype))
+
+    def with_gradient(self, X: Array) -> tuple[Array, Array]:
+        """Values (m,) and gradients (m, d)."""
+        Z = self._parts(X)
+        sq = Z @ self.parts.swapaxes(1, 2)
+        sq *= -2.0
+        sq += self.norms
+        sq += np.square(Z).sum(2)[:, :, None]
+        np.maximum(sq, 0.0, out=sq)
+        for g, column in self.unordered:
+            sq[g] += (X[:, column, None] != self.X[:, column]) / self.lengthscale**2
+        K = self.variance * np.exp(-0.5 * sq)
+        value, W = self.by_covariances(K.sum(0), self.variance * len(K))
+        W = W * K
+        by_parts = (W @ self.parts - W.sum(2)[:, :, None] * Z) / self.lengthscale
+        gradient = np.zeros_like(X)
+        gradient[:, self.index[self.ordered]] = by_parts.swapaxes(0, 1)[:, self.ordered[:, 0]]
+        return value, gradient
+
+    def _parts(self, X: Array) -> Array:
+        """Scaled columns (g, m, c) of each group of X (m, d), 0 where there is none."""
+        parts = ((X - self.centre) / self.lengthscale).T[self.index[:, 0]].swapaxes(1, 2)
+        return np.asarray(parts * self.ordered)
 
 
 class ClosedFormProjected:

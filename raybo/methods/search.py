@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raybo.acquisition.closed_form import ClosedForm, ClosedFormProjected
+from raybo.acquisition.closed_form import ClosedForm, ClosedFormAdditive, ClosedFormProjected
 from raybo.acquisition.functions import ACQUISITIONS, exploration
 from raybo.acquisition.maximizers.base import Acquisition, Region
 from raybo.acquisition.maximizers.elastic import Family, scale_lengthscales
@@ -16,6 +16,7 @@ from raybo.methods.base import Data
 from raybo.methods.model import unordered_columns
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.gp import GP
+from raybo.surrogate.kernels.additive import Additive
 from raybo.surrogate.kernels.projected import Projected
 from raybo.surrogate.kernels.stationary import Stationary
 
@@ -28,6 +29,8 @@ def acquisition_of(gp: GP, name: str, best: Tensor, n: int) -> Acquisition:
     if gp.X.device.type == "cpu":
         if isinstance(gp.kernel, Stationary):
             return ClosedForm(gp, name, float(level))
+        if isinstance(gp.kernel, Additive):
+            return ClosedFormAdditive(gp, name, float(level))
         if isinstance(gp.kernel, Projected):
             return ClosedFormProjected(gp, name, float(level))
     plain = ACQUISITIONS[name]

@@ -22,7 +22,6 @@ KERNELS = {
     "matern-isotropic": Matern52(D, ard=False, scaled=True),
     "hamming": Hamming(D),
     "additive": Additive(((0, 2), (1,))),
-    "additive-one-length": Additive(((0, 2), (1,)), "matern52", ard=False),
     "additive-mixed": Additive(((0, 2), (1,)), unordered=(2,)),
     "cylindrical": Cylindrical(D),
     "cylindrical-not-warped": Cylindrical(D, degree=5, warp=False),

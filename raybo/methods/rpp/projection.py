@@ -9,31 +9,60 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment, minimize
+from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from raybo.arrays import Array
-from raybo.surrogate.gp import NOISE
-from raybo.surrogate.kernels.base import Kernel, Theta
-from raybo.surrogate.map import NOISE_HYPER, Target, likelihood
+from raybo.arrays import Array, Indices
+from raybo.errors import MethodError
+from raybo.methods.base import Data
+from raybo.surrogate.gp import GP, NOISE, add_noise
+from raybo.surrogate.kernels.additive import Additive
+from raybo.surrogate.kernels.base import Theta
+from raybo.surrogate.map import NOISE_HYPER, NegativeLogPosterior, likelihood, minimize_from
+
+LARGEST_ENTRY = 10.0  # bound on the entries of W, whose columns have about the length of I's
+DIGITS = 6  # of the D^2 entries of W in a memo; the data know fewer
+HALVINGS = 40  # of the interval of alpha: more than enough for a thousandth of 1 - alpha
 
 
-def pursue(
-    kernel: Kernel,
+@dataclass(frozen=True)
+class Projection:
+    """A learnt projection, and how much of the identity is mixed into it."""
+
+    W: Array  # (D, D)
+    alpha: float  # of eq. 7
+
+    @classmethod
+    def last(cls, data: Data) -> Projection | None:
+        """What was learnt last, from the memos; None at first."""
+        memo = data.last_fit("groups", "W")
+        return None if memo is None else cls(np.array(memo["W"]), float(memo["alpha"]))
+
+    def to_memo(self) -> dict[str, Any]:
+        """JSON of it, for the memo of the trial that learnt it."""
+        return {"W": self.W.tolist(), "alpha": self.alpha}
+
+    @property
+    def restricted(self) -> Array:
+        """(1 - alpha) W + alpha I (eq. 7)."""
+        return blend(self.W, self.alpha)
+
+
+def likeliest_columns(
+    kernel: Additive,
     X: Tensor,
     y: Tensor,
     W: Array,
     theta: Theta,
-    blocks: Sequence[Sequence[int]],
-    *,
-    spread: float | None = None,
-    max_iterations: int = 30,
+    columns: Sequence[int],
+    max_iterations: int,
 ) -> tuple[Array, dict[str, Tensor]]:
-    """Projection and hyperparameters of higher marginal likelihood, reached from W and theta.
+    """W with other columns and hyperparameters, of highest marginal likelihood near W and theta.
 
     Parameters
     ----------
@@ -43,80 +72,77 @@ def pursue(
         Rows (n, D) and their standardised values (n,).
     W, theta
         Where to start: unit columns, and the kernel's hyperparameters with the noise.
-    blocks
-        Columns of W, learnt block by block with the others held; one block holds all of them.
-    spread
-        Standard deviation of the entries of W around those of I under a normal prior; no prior
-        unless given.
+    columns
+        Columns of W to learn; the others are held.
     max_iterations
-        Bound on the iterations for each block.
+        Bound on the iterations of L-BFGS-B.
 
     Returns
     -------
     tuple
         W with unit columns, and theta.
     """
-    target = _Target(kernel, X, y, spread)
-    for block in blocks:
-        W, theta = target.climb(W, theta, list(block), max_iterations)
-    return W, dict(theta)
+    hypers = NegativeLogPosterior(kernel, X, y, NOISE_HYPER)
+    block, size = list(columns), W.shape[0] * len(columns)
 
-
-class _Target:
-    """Negative log posterior of some columns of W and the log-hyperparameters."""
-
-    def __init__(self, kernel: Kernel, X: Tensor, y: Tensor, spread: float | None) -> None:
-        self.kernel, self.X, self.y, self.spread = kernel, X, y, spread
-        self.hypers = Target(kernel, X, y, NOISE_HYPER)
-        self.eye = torch.eye(X.shape[1], dtype=X.dtype, device=X.device)
-
-    def climb(
-        self, W: Array, theta: Theta, block: list[int], max_iterations: int
-    ) -> tuple[Array, dict[str, Tensor]]:
-        """Best columns in `block` and hyperparameters near W and theta, the other columns held."""
-        held = torch.as_tensor(W, device=self.X.device)
-        size = W.shape[0] * len(block)
-        logs = self.hypers.logs(theta)
-
-        def loss(flat: Array) -> tuple[float, Array]:
-            point = torch.as_tensor(flat, device=self.X.device).requires_grad_()
-            columns = point[:size].reshape(len(W), len(block))
-            whole = held.index_copy(1, torch.tensor(block, device=held.device), unit(columns))
-            hypers = self.hypers.theta(point[size:])
-            Z = self.X @ whole
-            K = self.kernel(Z, Z, hypers) + hypers[NOISE] * self.hypers.eye
-            with torch.no_grad():
-                value, slope, _ = likelihood(K, self.y)
-            rest = self.hypers.penalty(point[size:])
-            if self.spread is not None:
-                rest = rest + 0.5 * ((columns - self.eye[:, block]) / self.spread).square().sum()
-            (gradient,) = torch.autograd.grad((K * slope).sum() + rest, point)
-            return float(value + rest.detach()), gradient.cpu().numpy()
-
-        found = minimize(
-            loss,
-            np.concatenate([W[:, block].reshape(-1), logs]),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(-10.0, 10.0)] * size + self.hypers.bounds,
-            options={"maxiter": max_iterations, "ftol": 1e-7, "maxcor": 10},
-        )
-        if not np.isfinite(found.fun):
-            return W, dict(theta)
-        columns = unit(torch.as_tensor(found.x[:size]).reshape(len(W), len(block))).numpy()
+    def split(flat: Array) -> tuple[Array, Array]:
+        """W with the columns in `flat`, and their lengths before they were scaled to 1."""
+        found = flat[:size].reshape(len(W), -1)
+        lengths = np.linalg.norm(found, axis=0)
         learnt = W.copy()
-        learnt[:, block] = columns
-        with torch.no_grad():
-            return learnt, self.hypers.theta(torch.as_tensor(found.x[size:], device=held.device))
+        learnt[:, block] = found / lengths
+        return learnt, lengths
+
+    def loss(flat: Array) -> tuple[float, Array]:
+        learnt, lengths = split(flat)
+        value, by_W, by_logs = _value_and_gradient(hypers, learnt, flat[size:])
+        unit, by_unit = learnt[:, block], by_W[:, block]
+        across = (by_unit - unit * (unit * by_unit).sum(0)) / lengths
+        return value, np.concatenate([across.reshape(-1), by_logs])
+
+    start = np.concatenate([W[:, block].reshape(-1), hypers.logs(theta)])
+    bounds = [(-LARGEST_ENTRY, LARGEST_ENTRY)] * size + hypers.bounds
+    found = minimize_from(loss, [start], bounds, max_iterations)
+    with torch.no_grad():
+        return split(found)[0], hypers.theta(torch.as_tensor(found[size:]))
 
 
-def unit(columns: Tensor) -> Tensor:
-    """Columns scaled to length 1."""
-    length: Tensor = torch.linalg.vector_norm(columns, dim=0, keepdim=True)
-    return columns / length.clamp_min(1e-12)
+def likeliest_near_identity(gp: GP, W: Array, spread: float, max_iterations: int) -> Array:
+    """W (D, D) of highest posterior density for the rows of `gp`, with its hyperparameters held.
+
+    The entries of W - I are normal with deviation `spread` before any data.
+    """
+    hypers = NegativeLogPosterior(gp.kernel, gp.X, gp.y, NOISE_HYPER)
+    logs, eye = hypers.logs(gp.theta), np.eye(len(W))
+
+    def loss(flat: Array) -> tuple[float, Array]:
+        learnt = flat.reshape(W.shape)
+        value, by_W, _ = _value_and_gradient(hypers, learnt, logs)
+        off = (learnt - eye) / spread
+        return value + 0.5 * float(np.square(off).sum()), (by_W + off / spread).reshape(-1)
+
+    bounds = [(-LARGEST_ENTRY, LARGEST_ENTRY)] * W.size
+    return minimize_from(loss, [W.reshape(-1)], bounds, max_iterations).reshape(W.shape)
 
 
-def align(W: Array) -> tuple[Array, NDArray[np.intp]]:
+def _value_and_gradient(
+    hypers: NegativeLogPosterior, W: Array, logs: Array
+) -> tuple[float, Array, Array]:
+    """Negative log posterior of the rows projected by W, its gradient in W and in the logs."""
+    point = torch.as_tensor(logs).requires_grad_()
+    penalty = hypers.penalty(point)
+    (by_prior,) = torch.autograd.grad(penalty, point)
+    with torch.no_grad():
+        theta = hypers.theta(point)
+        K, gradient = hypers.kernel.with_gradient(hypers.X @ torch.as_tensor(W), theta)
+        value, slope = likelihood(add_noise(K, theta[NOISE]), hypers.y)
+        by_W = hypers.X.T @ gradient.rows(slope)
+        by_noise = theta[NOISE] * slope.diagonal().sum()
+        by_logs = torch.cat([gradient.hypers(slope), by_noise[None]]) + by_prior
+    return float(value + penalty.detach()), by_W.numpy(), by_logs.numpy()
+
+
+def align(W: Array) -> tuple[Array, Indices]:
     """Columns of W in the order and with the signs nearest to I, and which column went where.
 
     The model knows neither order nor sign of its directions, but mixing W with I does: without
@@ -152,19 +178,15 @@ def log_ratio(W: Array) -> float:
 
 
 def least_mixing(W: Array, log_limit: float) -> float:
-    """Least alpha from which on all (1 - alpha) W + alpha I keep `log_ratio` within a limit."""
+    """Least alpha for which (1 - alpha) W + alpha I keeps `log_ratio` within a limit."""
     if log_limit <= 0.0:
         return 1.0
-    limit = log_limit + 1e-9  # rounding of the logarithms
+    if log_ratio(W) <= log_limit:
+        return 0.0
     low, high = 0.0, 1.0  # high keeps it
-    for alpha in np.linspace(1.0, 0.0, 41)[1:]:
-        if log_ratio(blend(W, alpha)) > limit:
-            low = float(alpha)
-            break
-        high = float(alpha)
-    for _ in range(40 if high > low else 0):
+    for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
-        if log_ratio(blend(W, middle)) > limit:
+        if log_ratio(blend(W, middle)) > log_limit:
             low = middle
         else:
             high = middle
@@ -174,3 +196,15 @@ def least_mixing(W: Array, log_limit: float) -> float:
 def outer_box(W: Array) -> tuple[Array, Array]:
     """Bounds (D,) of z = W'x for x in the unit cube."""
     return np.minimum(W, 0.0).sum(0), np.maximum(W, 0.0).sum(0)
+
+
+def checked_delta(delta: Any) -> float | str | None:
+    """Delta, an infinite one as text: descriptions of methods are JSON, which has no infinity."""
+    is_number = isinstance(delta, int | float) and not isinstance(delta, bool)
+    if delta is None or (is_number and 0 <= delta < math.inf):
+        return delta  # type: ignore[no-any-return]
+    if delta in (math.inf, "inf"):
+        return "inf"
+    raise MethodError(
+        f"delta must be a number of at least 0, or inf for any projection, got {delta!r}"
+    )

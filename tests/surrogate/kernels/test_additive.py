@@ -8,98 +8,84 @@ import numpy as np
 import pytest
 import torch
 
-from raybo.errors import SurrogateError
 from raybo.surrogate.gp import GP
-from raybo.surrogate.kernels.additive import Additive, GroupPosteriors
-from raybo.surrogate.kernels.base import OnColumns, Sum, starting_theta
-from raybo.surrogate.kernels.stationary import SE, Matern52
+from raybo.surrogate.kernels.additive import Additive
+from raybo.surrogate.kernels.base import OnColumns, Sum
+from raybo.surrogate.kernels.stationary import SE
 
 GROUPS = ((0, 3), (1, 2, 4))
+THETA = {
+    name: torch.tensor(value, dtype=torch.float64)
+    for name, value in {"lengthscale": 0.4, "variance": 0.7, "noise": 0.01}.items()
+}
 
 
 def points(n: int, seed: int, dim: int = 5) -> torch.Tensor:
     return torch.tensor(np.random.default_rng(seed).random((n, dim)))
 
 
-def theta(**more: float) -> dict[str, torch.Tensor]:
-    values = {"variance": 0.7, "noise": 0.01, "mean": 0.2, **more}
-    return {name: torch.tensor(value, dtype=torch.float64) for name, value in values.items()}
+def process(kernel: Additive) -> GP:
+    y = torch.tensor(np.random.default_rng(2).standard_normal(15))
+    return GP.of(kernel, THETA, points(15, 0), y)
 
 
-@pytest.mark.parametrize("shape", ["se", "matern52"])
-def test_covariance_is_the_sum_over_groups_of_a_naive_loop(shape: str) -> None:
+def test_covariance_is_the_sum_over_groups_of_a_naive_loop() -> None:
     X, Z = points(6, 0), points(4, 1)
-    K = Additive(GROUPS, shape, ard=False)(X, Z, theta(lengthscale=0.4))
+    K = Additive(GROUPS)(X, Z, THETA)
     for i, x in enumerate(X.tolist()):
         for j, z in enumerate(Z.tolist()):
-            total = 0.0
-            for group in GROUPS:
-                sq = sum((x[c] - z[c]) ** 2 for c in group) / 0.4**2
-                r = math.sqrt(5 * sq)
-                se, matern = math.exp(-sq / 2), (1 + r + r * r / 3) * math.exp(-r)
-                total += 0.7 * (se if shape == "se" else matern)
+            squares = (sum((x[c] - z[c]) ** 2 for c in group) for group in GROUPS)
+            total = sum(0.7 * math.exp(-sq / 0.4**2 / 2) for sq in squares)
             assert K[i, j] == pytest.approx(total, rel=1e-12)
 
 
 def test_categories_are_at_distance_one_or_equal() -> None:
-    kernel = Additive(((0, 1), (2,)), ard=False, unordered=(1,))
+    kernel = Additive(((0, 1), (2,)), unordered=(1,))
     X = torch.tensor([[0.1, 0.25, 0.3], [0.4, 0.75, 0.3], [0.1, 0.25, 0.9]], dtype=torch.float64)
-    K = kernel(X, X, theta(lengthscale=0.5))
-    first = 0.7 * math.exp(-0.5 * (0.3**2 + 1.0) / 0.25)
+    K = kernel(X, X, THETA)
+    first = 0.7 * math.exp(-0.5 * (0.3**2 + 1.0) / 0.16)
     assert K[0, 1] == pytest.approx(first + 0.7, rel=1e-12)
-    assert K[0, 2] == pytest.approx(0.7 + 0.7 * math.exp(-0.5 * 0.36 / 0.25), rel=1e-12)
+    assert K[0, 2] == pytest.approx(0.7 + 0.7 * math.exp(-0.5 * 0.36 / 0.16), rel=1e-12)
 
 
-@pytest.mark.parametrize("make", [SE, Matern52])
-def test_group_posteriors_are_the_parts_of_a_sum_of_kernels(make: type) -> None:
-    shape = "se" if make is SE else "matern52"
-    X, y = points(15, 0), torch.tensor(np.random.default_rng(2).standard_normal(15))
-    length = torch.linspace(0.3, 0.8, 5, dtype=torch.float64)
-    gp = GP.of(Additive(GROUPS, shape), {**theta(), "lengthscale": length}, X, y)
-    terms = tuple(OnColumns(make(len(g), scaled=True), g) for g in GROUPS)
-    parts = {f"{j}.lengthscale": length[list(g)] for j, g in enumerate(GROUPS)}
-    parts |= {f"{j}.variance": theta()["variance"] for j in range(2)}
-    plain = GP.of(Sum(terms), {**parts, "noise": theta()["noise"], "mean": theta()["mean"]}, X, y)
-    np.testing.assert_allclose(gp.chol, plain.chol, rtol=1e-9)
+@pytest.mark.parametrize("unordered", [(), (1, 3)])
+def test_gradient_in_closed_form_is_that_of_autograd(unordered: tuple[int, ...]) -> None:
+    kernel = Additive(GROUPS, unordered)
+    X = points(8, 0)
+    X[:, [1, 3]] = X[:, [1, 3]].round()
+    weights = points(8, 1, 8)
+    weights = weights + weights.T
+    logs = torch.tensor([0.4, 0.7], dtype=torch.float64).log().requires_grad_()
+    rows = X.clone().requires_grad_()
+    theta = {"lengthscale": logs[0].exp(), "variance": logs[1].exp()}
+    expected = torch.autograd.grad((weights * kernel(rows, rows, theta)).sum(), (logs, rows))
+    K, gradient = kernel.with_gradient(X, THETA)
+    torch.testing.assert_close(K, kernel(X, X, THETA))
+    torch.testing.assert_close(gradient.hypers(weights), expected[0])
+    torch.testing.assert_close(gradient.rows(weights), expected[1])
 
+
+def test_posterior_of_a_group_is_that_of_a_term_of_a_plain_sum() -> None:
+    gp = process(Additive(GROUPS))
+    terms = tuple(OnColumns(SE(len(g), ard=False, scaled=True), g) for g in GROUPS)
+    names = ("lengthscale", "variance")
+    theta = {f"{j}.{name}": THETA[name] for j in range(2) for name in names}
+    plain = GP.of(Sum(terms), {**theta, "noise": THETA["noise"]}, gp.X, gp.y)
     Q = points(7, 3)
-    found = GroupPosteriors.of(gp)(gp.kernel.split(Q))
-    for j in range(2):
-        expected = plain.posterior(Q, part=j)
-        np.testing.assert_allclose(found.mean[j], expected.mean, rtol=1e-9)
-        np.testing.assert_allclose(found.variance[j], expected.variance, rtol=1e-8)
-    np.testing.assert_allclose(found.mean.sum(0) + 0.2, gp.posterior(Q).mean, rtol=1e-9)
+    for part in range(2):
+        found, expected = gp.posterior(Q, part), plain.posterior(Q, part)
+        torch.testing.assert_close(found.mean, expected.mean)
+        torch.testing.assert_close(found.variance, expected.variance)
 
 
-@pytest.mark.parametrize("shape", ["se", "matern52"])
-def test_group_posteriors_have_the_right_gradient(shape: str) -> None:
-    gp = GP.of(
-        Additive(GROUPS, shape, ard=False),
-        theta(lengthscale=0.4),
-        points(9, 0),
-        points(1, 1, 9)[0],
-    )
-    posteriors = GroupPosteriors.of(gp)
-    Z = points(8, 2, 3).reshape(2, 4, 3).requires_grad_()
-    assert torch.autograd.gradcheck(lambda z: tuple(posteriors(z)), (Z,))
+def test_means_of_the_groups_add_up_to_the_whole() -> None:
+    gp, Q = process(Additive(GROUPS)), points(7, 3)
+    parts = sum(gp.posterior(Q, part).mean for part in range(2))
+    torch.testing.assert_close(parts + gp.mean, gp.posterior(Q).mean)
 
 
-def test_the_posterior_of_one_group_is_that_among_all() -> None:
-    kernel = Additive(GROUPS, ard=False, unordered=(4,))
-    gp = GP.of(kernel, theta(lengthscale=0.4), points(9, 0), points(1, 1, 9)[0])
-    posteriors = GroupPosteriors.of(gp)
-    Z = kernel.split(points(4, 2))
-    for j in range(2):
-        np.testing.assert_allclose(posteriors.only(j)(Z[j : j + 1]).mean[0], posteriors(Z).mean[j])
-
-
-def test_group_posteriors_refuse_another_kernel() -> None:
-    kernel = SE(5)
-    gp = GP.of(
-        kernel,
-        {**starting_theta(kernel), "noise": theta()["noise"], "mean": theta()["mean"]},
-        points(3, 0),
-        torch.zeros(3, dtype=torch.float64),
-    )
-    with pytest.raises(SurrogateError, match="needs an Additive kernel"):
-        GroupPosteriors.of(gp)
+def test_posterior_of_a_group_depends_on_its_columns_alone() -> None:
+    gp, Q = process(Additive(GROUPS)), points(7, 3)
+    moved = Q.clone()
+    moved[:, list(GROUPS[1])] = 0.5
+    torch.testing.assert_close(gp.posterior(Q, 0), gp.posterior(moved, 0))

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 
 import numpy as np
 import pytest
 import torch
 
+from raybo.methods.base import Data
 from raybo.methods.rpp.projection import (
+    Projection,
     align,
     blend,
     least_mixing,
+    likeliest_columns,
+    likeliest_near_identity,
     log_ratio,
     outer_box,
-    pursue,
 )
+from raybo.surrogate.gp import GP, add_noise
 from raybo.surrogate.kernels.additive import Additive
-from raybo.surrogate.kernels.base import starting_theta
-from raybo.surrogate.map import fit, likelihood, negative_log_likelihood
+from raybo.surrogate.map import NOISE_HYPER, fit, negative_log_likelihood, starting_theta
 
 
 def near_identity(dim: int, spread: float = 0.1, seed: int = 0) -> np.ndarray:
@@ -70,13 +74,6 @@ def test_least_mixing_is_the_least_that_keeps_the_ratio(delta: float) -> None:
     assert least_mixing(np.eye(20), math.log1p(delta + 0.01)) == 0.0
 
 
-def test_negative_log_likelihood_is_the_value_of_likelihood() -> None:
-    rng = np.random.default_rng(0)
-    A = torch.tensor(rng.standard_normal((8, 8)))
-    K, y = A @ A.T + torch.eye(8), torch.tensor(rng.standard_normal(8))
-    assert negative_log_likelihood(K, y) == pytest.approx(float(likelihood(K, y)[0]), rel=1e-12)
-
-
 def problem(n: int = 60, dim: int = 4) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
     """Rows, and values that change along one direction only."""
     rng = np.random.default_rng(1)
@@ -85,35 +82,56 @@ def problem(n: int = 60, dim: int = 4) -> tuple[torch.Tensor, torch.Tensor, np.n
     return torch.tensor(X), torch.tensor((y - y.mean()) / y.std()), direction
 
 
-@pytest.mark.parametrize("blocks", [[[0], [1], [2], [3]], [range(4)]], ids=["greedy", "joint"])
-def test_pursuit_finds_the_direction_that_matters(blocks: list) -> None:
+def score(X: torch.Tensor, y: torch.Tensor, W: np.ndarray, gp: GP) -> float:
+    Z = X @ torch.tensor(W)
+    return negative_log_likelihood(add_noise(gp.kernel(Z, Z, gp.theta), gp.theta["noise"]), y)
+
+
+def fitted(groups: tuple[tuple[int, ...], ...], n: int = 60) -> GP:
+    X, y, _ = problem(n)
+    kernel = Additive(groups)
+    return GP.of(kernel, fit(kernel, X, y, [starting_theta(kernel, NOISE_HYPER)]), X, y)
+
+
+def test_likeliest_columns_find_the_direction_that_matters() -> None:
     X, y, direction = problem()
-    kernel = Additive(((0,), (1,), (2,), (3,)), ard=False)
-    start = {**starting_theta(kernel), "noise": torch.tensor(1e-2, dtype=torch.float64)}
-    theta = fit(kernel, X, y, [start])
-    W, learnt = pursue(kernel, X, y, np.eye(4), theta, blocks, max_iterations=60)
+    gp = fitted(((0,), (1,), (2,), (3,)))
+    W, theta = np.eye(4), dict(gp.theta)
+    for column in range(4):
+        W, theta = likeliest_columns(gp.kernel, X, y, W, theta, [column], 60)
     np.testing.assert_allclose(np.linalg.norm(W, axis=0), 1.0, rtol=1e-9)
-
-    def score(W: np.ndarray, theta: dict) -> float:
-        Z = X @ torch.tensor(W)
-        return negative_log_likelihood(kernel(Z, Z, theta) + theta["noise"] * torch.eye(60), y)
-
-    assert score(W, learnt) < score(np.eye(4), theta) - 10.0
+    learnt = GP.of(gp.kernel, theta, X, y)
+    assert score(X, y, W, learnt) < score(X, y, np.eye(4), gp) - 10.0
     assert np.abs(direction @ W).max() > 0.98
 
 
+def test_likeliest_columns_hold_the_others() -> None:
+    X, y, _ = problem(20)
+    gp = fitted(((0, 1), (2, 3)), 20)
+    start = np.eye(4)
+    W, _ = likeliest_columns(gp.kernel, X, y, start, gp.theta, [1, 3], 20)
+    np.testing.assert_array_equal(W[:, [0, 2]], np.eye(4)[:, [0, 2]])
+    assert not np.allclose(W[:, [1, 3]], np.eye(4)[:, [1, 3]])
+    np.testing.assert_array_equal(start, np.eye(4))
+
+
+def test_a_projection_near_the_identity_is_likelier_than_the_identity() -> None:
+    gp = fitted(((0, 1), (2, 3)))
+    W = likeliest_near_identity(gp, np.eye(4), 0.5, 50)
+    prior = 0.5 * np.square((W - np.eye(4)) / 0.5).sum()
+    assert score(gp.X, gp.y, W, gp) + prior < score(gp.X, gp.y, np.eye(4), gp)
+
+
 def test_a_narrow_prior_keeps_the_projection_at_the_identity() -> None:
-    X, y, _ = problem()
-    kernel = Additive(((0, 1), (2, 3)), ard=False)
-    theta = {**starting_theta(kernel), "noise": torch.tensor(1e-2, dtype=torch.float64)}
-    W, _ = pursue(kernel, X, y, np.eye(4), theta, [range(4)], spread=1e-4)
+    W = likeliest_near_identity(fitted(((0, 1), (2, 3))), np.eye(4), 1e-4, 50)
     np.testing.assert_allclose(W, np.eye(4), atol=2e-3)
 
 
-def test_pursuit_leaves_its_start_unchanged() -> None:
-    X, y, _ = problem(20)
-    kernel = Additive(((0, 1), (2, 3)), ard=False)
-    theta = {**starting_theta(kernel), "noise": torch.tensor(1e-2, dtype=torch.float64)}
-    W = np.eye(4)
-    pursue(kernel, X, y, W, theta, [range(4)])
-    np.testing.assert_array_equal(W, np.eye(4))
+def test_a_projection_is_read_from_the_memo_it_wrote() -> None:
+    written = Projection(near_identity(3), 0.25)
+    memo = json.loads(json.dumps({"fitted": 5, "groups": [[0, 1, 2]], **written.to_memo()}))
+    none = np.empty((0, 3))
+    data = Data(1, 0, none[:0], np.empty(0), np.empty(0, dtype=bool), (), none, (memo,))
+    read = Projection.last(data)
+    assert read is not None
+    np.testing.assert_array_equal(read.restricted, 0.75 * written.W + 0.25 * np.eye(3))
