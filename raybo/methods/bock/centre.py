@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from raybo.methods.bock.kernel import Cylindrical, cylinder
-from raybo.surrogate.gp import LEAST_VARIANCE, NOISE, GP, Posterior
+from raybo.surrogate.gp import GP, LEAST_VARIANCE, NOISE, Posterior
 from raybo.surrogate.kernels.base import Theta
 
 

@@ -37,7 +37,7 @@ def test_every_variant_improves_on_the_centre(options: dict) -> None:
         x = np.asarray(trial.config["x"])
         assert (np.abs(x) <= 1.0).all()
         opt.tell(trial.number, float(((x - 0.2) ** 2).sum()))
-    assert opt.best.value < 0.05  # 0.08 at the centre
+    assert opt.best.value < 0.75 * 0.08  # the value at the centre
 
 
 def test_the_chain_continues_from_its_last_sample_when_results_arrive() -> None:
