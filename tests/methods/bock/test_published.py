@@ -27,6 +27,12 @@ def told(X: np.ndarray, loss: np.ndarray, memos: list[dict] | None = None) -> Da
     return Data(n, 0, X, loss, failed, tuple(memos), np.empty((0, d)), ())
 
 
+def density_of(X: np.ndarray, y: np.ndarray) -> NegativeLogPosterior:
+    return NegativeLogPosterior(
+        Cylindrical(X.shape[1]), torch.tensor(X), torch.tensor(y), NOISE_HYPER
+    )
+
+
 @pytest.mark.parametrize(
     "options", [{}, {"warp": False}, {"boundary": True}], ids=["BOCK", "BOCK-W", "BOCK+B"]
 )
@@ -44,28 +50,27 @@ def test_the_chain_continues_from_its_last_sample_when_results_arrive() -> None:
     X = np.random.default_rng(0).random((7, 2))
     X[0] = 0.5
     loss = ((X - 0.6) ** 2).sum(1)
-    bock, rng = PublishedBock(Box(2)), np.random.default_rng
-    first = bock.propose(told(X[:6], loss[:6]), rng(0)).memo
-    assert len(np.unique(np.array(first["samples"]), axis=0)) == 10
-    density = NegativeLogPosterior(
-        Cylindrical(2), torch.tensor(X[1:]), torch.tensor(loss[1:]), NOISE_HYPER
-    )
-    memos = [*[{}] * 5, json.loads(json.dumps(first))]
-    kept, nothing = bock.samples(density, told(X[:6], loss[:6], memos), rng(1))
-    assert not nothing  # no result since
-    np.testing.assert_array_equal(kept, first["samples"])
-    second, _ = bock.samples(density, told(X, loss, [*memos, {}]), rng(1))
-    assert not (second == kept).any()
-    last = {**first, "samples": first["samples"][-1:]}
-    same, _ = bock.samples(density, told(X, loss, [*memos[:5], last, {}]), rng(1))
-    np.testing.assert_array_equal(same, second)  # the last sample alone counts
+    density = density_of(X[1:6], loss[1:6])
+    start = density.logs(starting_theta(density.kernel, NOISE_HYPER))[None]
+    first = next_states(density, start, np.random.default_rng(0), burn_in=0)
+    bock = PublishedBock(Box(2))
+
+    def after(n: int, samples: np.ndarray) -> np.ndarray | None:
+        memos = [*[{}] * 5, {"samples": samples.tolist(), "fitted": 6}, {}][:n]
+        proposal = bock.propose(told(X[:n], loss[:n], memos), np.random.default_rng(1))
+        assert np.isfinite(proposal.x).all()
+        return np.array(proposal.memo["samples"]) if proposal.memo else None
+
+    assert after(6, first) is None  # no result since: the samples are used again
+    second = after(7, first)
+    assert not (second == first).any()
+    np.testing.assert_array_equal(after(7, first[-1:]), second)  # the last sample alone counts
 
 
 def test_states_stay_in_the_bounds_and_follow_each_other() -> None:
-    X = torch.tensor(np.random.default_rng(0).random((12, 4)))
-    kernel = Cylindrical(4)
-    density = NegativeLogPosterior(kernel, X, X.sum(1) - 2.0, NOISE_HYPER)
-    start = density.logs(starting_theta(kernel, NOISE_HYPER))[None]
+    X = np.random.default_rng(0).random((12, 4))
+    density = density_of(X, X.sum(1) - 2.0)
+    start = density.logs(starting_theta(density.kernel, NOISE_HYPER))[None]
     states = next_states(density, start, np.random.default_rng(0), burn_in=3)
     low, high = np.array(density.bounds).T
     assert states.shape == (10, len(low))
@@ -104,12 +109,12 @@ def test_adam_stays_in_the_box_and_keeps_the_best_point_on_the_way() -> None:
     start = np.array([[0.3012, 0.99]])
     found = adam(ridge, Region(np.zeros(2), np.ones(2), start), np.random.default_rng(0))
     assert found[1] == 1.0
-    assert abs(found[0] - 0.3) <= 0.0013
+    assert abs(found[0] - 0.3) <= 0.005  # one step
 
 
 def test_adam_moves_to_no_row_that_is_not_finite() -> None:
     def with_nan(X: torch.Tensor) -> torch.Tensor:
-        return torch.where(X[:, 0] > 0.5, torch.nan, -((X - PEAK) ** 2).sum(1))
+        return torch.where(X[:, 0] > 0.5, torch.nan, -100.0 * ((X - PEAK) ** 2).sum(1))
 
     starts = np.array([[0.9, 0.2], [0.1, 0.2]])
     found = adam(with_nan, Region(np.zeros(2), np.ones(2), starts), np.random.default_rng(0))
