@@ -80,13 +80,12 @@ class Bock:
         kernel = Cylindrical(self.space.dim, self.degree, self.warp, fades=True)
         X, y = torch.as_tensor(data.X), torch.as_tensor(standardize(data.loss, SHORT_TAIL))
         density = NegativeLogPosterior(kernel, X, y, NOISE_HYPER)
+        memo: dict[str, Any] = {}
         last = data.last_fit("samples")
-        if last is None or data.is_refit_due(last["fitted"]):
-            known = None if last is None else np.array(last["samples"])
-            samples = self._samples(density, known, data, rng)
+        samples = None if last is None else np.array(last["samples"])
+        if last is None or samples is None or data.is_refit_due(last["fitted"]):
+            samples = self._samples(density, samples, data, rng)
             memo = {"samples": samples.tolist(), "fitted": len(y)}
-        else:
-            samples, memo = np.array(last["samples"]), {}
         return GP.of(kernel, density.theta(torch.as_tensor(samples)), X, y), memo
 
     def _samples(
