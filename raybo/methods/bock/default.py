@@ -80,30 +80,20 @@ class Bock:
         kernel = Cylindrical(self.space.dim, self.degree, self.warp, fades=True)
         X, y = torch.as_tensor(data.X), torch.as_tensor(standardize(data.loss, SHORT_TAIL))
         density = NegativeLogPosterior(kernel, X, y, NOISE_HYPER)
-        memo: dict[str, Any] = {}
-        last = data.last_fit("samples")
-        samples = None if last is None else np.array(last["samples"])
-        if last is None or samples is None or data.is_refit_due(last["fitted"]):
-            samples = self._samples(density, samples, data, rng)
+        last, memo = data.last_fit("samples"), dict[str, Any]()
+        if last is None:
+            samples = density.logs(starting_theta(kernel, NOISE_HYPER))[None]
+        else:
+            samples = np.array(last["samples"])
+        if last is None or data.is_refit_due(last["fitted"]):
+            if last is None or self.inference == "map":
+                iterations = data.effort.fit_iterations
+                samples = minimize_from(density, [samples[0]], density.bounds, iterations)[None]
+            if self.inference == "sample":
+                chains = np.repeat(samples, N_SAMPLES // len(samples), axis=0)
+                samples = sweep(density, chains, rng)
             memo = {"samples": samples.tolist(), "fitted": len(y)}
         return GP.of(kernel, density.theta(torch.as_tensor(samples)), X, y), memo
-
-    def _samples(
-        self,
-        density: NegativeLogPosterior,
-        last: Array | None,
-        data: Data,
-        rng: np.random.Generator,
-    ) -> Array:
-        """Log-hyperparameters (s, h) of the present data, from the last ones."""
-        if last is None or self.inference == "map":
-            start = density.logs(starting_theta(density.kernel, NOISE_HYPER))
-            starts = [start] if last is None else [last[0]]
-            last = minimize_from(density, starts, density.bounds, data.effort.fit_iterations)[None]
-        if self.inference == "map":
-            return last
-        chains = np.repeat(last, N_SAMPLES // len(last), axis=0)
-        return sweep(density, chains, rng)
 
     def _region(self, data: Data, rng: np.random.Generator) -> Region:
         """The box, and where to start in it."""
