@@ -109,9 +109,12 @@ class NegativeLogPosterior:
         self.normals = _normals(self.hypers, self.sizes)
 
     def theta(self, logs: Tensor) -> dict[str, Tensor]:
-        """Hyperparameters by name."""
-        parts = torch.split(logs.exp(), self.sizes)
-        return {h.name: p.reshape(h.shape) for h, p in zip(self.hypers, parts, strict=True)}
+        """Hyperparameters by name; those of flat vectors (k, h) are batched."""
+        parts = torch.split(logs.exp(), self.sizes, dim=-1)
+        batch = logs.shape[:-1]
+        return {
+            h.name: p.reshape((*batch, *h.shape)) for h, p in zip(self.hypers, parts, strict=True)
+        }
 
     def logs(self, theta: Theta) -> Array:
         """Flat log-hyperparameters of `theta`, moved inside the bounds."""
@@ -161,12 +164,21 @@ class NegativeLogPosterior:
         pull = precision * (flat - mu)
         return float(there @ flat + 0.5 * pull @ (flat - mu)), there + pull
 
+    def values(self, flat: Array) -> Array:
+        """Values (k,) at flat vectors (k, h), without gradients."""
+        with torch.no_grad():
+            logs = torch.as_tensor(flat, device=self.X.device)
+            theta = self.theta(logs)
+            K = add_noise(self.kernel(self.X, self.X, theta), theta[NOISE])
+            found = _negative_log_likelihoods(K, self.y, self.mean) + self.penalty(logs)
+        return found.cpu().numpy()
+
     def penalty(self, logs: Tensor) -> Tensor:
         """Negative log prior density, up to a constant."""
-        parts = zip(self.hypers, torch.split(logs, self.sizes), strict=True)
+        parts = zip(self.hypers, torch.split(logs, self.sizes, dim=-1), strict=True)
         return -sum(
-            (h.prior.log_density(part).sum() for h, part in parts if h.prior),
-            start=logs.new_zeros(()),
+            (h.prior.log_density(part).sum(-1) for h, part in parts if h.prior),
+            start=logs.new_zeros(logs.shape[:-1]),
         )
 
 
@@ -200,12 +212,19 @@ def likelihood(K: Tensor, y: Tensor, mean: float | None = None) -> tuple[Tensor,
 
 def negative_log_likelihood(K: Tensor, y: Tensor) -> float:
     """Value of `likelihood` alone, for a third of its time."""
+    return float(_negative_log_likelihoods(K, y, None))
+
+
+def _negative_log_likelihoods(K: Tensor, y: Tensor, mean: float | None) -> Tensor:
+    """Values (...) of `likelihood` at covariances (..., n, n)."""
     chol = cholesky(K)
-    residual = y - likeliest_mean(chol, y)
-    half = torch.linalg.solve_triangular(chol, residual[:, None], upper=False)
-    return float(0.5 * half.square().sum() + _half_log_det(chol))
+    residual = y - (likeliest_mean(chol, y)[..., None] if mean is None else mean)
+    residual = residual.expand(chol.shape[:-1])
+    half = torch.linalg.solve_triangular(chol, residual[..., None], upper=False)
+    return 0.5 * half.square().sum((-2, -1)) + _half_log_det(chol)
 
 
 def _half_log_det(chol: Tensor) -> Tensor:
-    """Log det(2 pi K) / 2 for the factor of K."""
-    return chol.diagonal().log().sum() + 0.5 * len(chol) * math.log(2.0 * math.pi)
+    """Log det(2 pi K) / 2 for the factors of K (..., n, n)."""
+    diagonal = chol.diagonal(dim1=-2, dim2=-1)
+    return diagonal.log().sum(-1) + 0.5 * chol.shape[-1] * math.log(2.0 * math.pi)

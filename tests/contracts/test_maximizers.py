@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from raybo.acquisition.maximizers.adam import Adam
 from raybo.acquisition.maximizers.base import Maximizer, Region, values
 from raybo.acquisition.maximizers.cma import CmaEs
 from raybo.acquisition.maximizers.direct import Direct
@@ -20,7 +19,7 @@ def bowl(X: torch.Tensor) -> torch.Tensor:
     return -((X - PEAK) ** 2).sum(1)
 
 
-MAXIMIZERS = [Lbfgsb(), Adam(), Elastic(lambda _: bowl, top=4.0), Direct(300), CmaEs(300)]
+MAXIMIZERS = [Lbfgsb(), Elastic(lambda _: bowl, top=4.0), Direct(300), CmaEs(300)]
 
 
 def with_nan(X: torch.Tensor) -> torch.Tensor:

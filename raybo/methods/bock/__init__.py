@@ -1,1 +1,1 @@
-"""BOCK: cylindrical kernels."""
+"""BOCK: Bayesian optimisation with cylindrical kernels."""

@@ -1,10 +1,12 @@
-"""Cylindrical kernel (Oh, Gavves, Welling 2018): a kernel on radii times a kernel on directions.
+"""Cylindrical kernels: a kernel on radii times a kernel on directions.
 
-The unit cube is read as [-1, 1]^d inside the ball of radius R = sqrt(d) around its centre.
+Oh, Gavves, Welling (2018), section 3.2. The unit cube is read as [-1, 1]^d inside the ball of
+radius R = sqrt(d) around its centre.
 
-Directions mean nothing at the centre, and next to it a function that is smooth in x hardly depends
-on them, while the paper's kernel has it jump there. Where they fade, a direction at radius r has
-the length r / sqrt(r^2 + fade^2): it is x / sqrt(|x|^2 + fade^2), smooth in x everywhere.
+At the centre there is no direction, and beside it a function that is smooth in x hardly depends on
+the direction, while the paper's kernel has it jump there. Where directions fade, a direction at
+radius r has the length r / sqrt(r^2 + fade^2): it is x / sqrt(|x|^2 + fade^2), smooth in x
+everywhere, and a row at the centre is a row like the others.
 """
 
 from __future__ import annotations
@@ -15,53 +17,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from raybo.methods.bock.priors import Gamma, Horseshoe, SpikeAndSlab
+from raybo.surrogate.gp import NOISE
 from raybo.surrogate.kernels.base import Hyper, LogNormal, Theta
-from raybo.surrogate.kernels.stationary import VARIANCE_BOUNDS, matern52
+from raybo.surrogate.kernels.stationary import VARIANCE_BOUNDS
+from raybo.surrogate.linalg import with_slope
 
-CENTRE = 1e-9  # radii below, of R, are the centre: no direction can be read off such a point
-_SPIKE = 0.1  # standard deviation of the spike: narrow, but a chain can leave it
-
-
-@dataclass(frozen=True)
-class Gamma:
-    """Prior value^(shape - 1) exp(-value); draws divided by their sum are Dirichlet(shape)."""
-
-    shape: float
-
-    def log_density(self, log_value: Tensor) -> Tensor:
-        """Log density over the hyperparameter itself, up to a constant, at exp(log_value)."""
-        return (self.shape - 1.0) * log_value - log_value.exp()
-
-
-@dataclass(frozen=True)
-class SpikeAndSlab:
-    """Prior of log(value): half N(0, 0.1^2), which is no warping, half flat over a range.
-
-    Supplement, section 2, after Ishwaran et al. (2005).
-    """
-
-    width: float
-
-    def log_density(self, log_value: Tensor) -> Tensor:
-        """Log density over the hyperparameter itself, up to a constant, at exp(log_value)."""
-        peak = math.log(math.sqrt(2.0 / math.pi) / _SPIKE)  # of a half-normal: one side is allowed
-        spike = peak - 0.5 * (log_value / _SPIKE) ** 2
-        return torch.logaddexp(spike, torch.full_like(spike, -math.log(self.width))) - log_value
-
-
-@dataclass(frozen=True)
-class Horseshoe:
-    """Prior of log(value), most of it near none: density log(1 + 2 (scale / value)^2).
-
-    That of the authors' code, a bound on the horseshoe (Carvalho, Polson, Scott 2010, theorem 1).
-    """
-
-    scale: float
-
-    def log_density(self, log_value: Tensor) -> Tensor:
-        """Log density over the hyperparameter itself, up to a constant, at exp(log_value)."""
-        ratio = self.scale * (-log_value).exp()
-        return torch.log(torch.log1p(2.0 * ratio**2)) - log_value
+CENTRE = 1e-9  # radii below, of R, are the centre: such a point has no direction
+NOISE_HYPER = Hyper(NOISE, (), 1e-6, 1.0, 1e-2, Horseshoe(0.1))  # the authors' code
 
 
 @dataclass(frozen=True)
@@ -78,11 +41,11 @@ class Cylindrical:
     dim: int
     degree: int = 3  # P
     warp: bool = True
-    fades: bool = False  # whether directions fade towards the centre; not in the paper
+    fades: bool = False  # whether directions fade towards the centre
 
     @property
     def hypers(self) -> tuple[Hyper, ...]:
-        """Variance, length-scale of the warped radius, angular weights, and the warping."""
+        """Variance, length-scale of the warped radius, angular weights, fading and warping."""
         hypers: tuple[Hyper, ...] = (
             Hyper("variance", (), *VARIANCE_BOUNDS, 1.0, LogNormal(1.0, 1.0)),
             # Of R; the flat density over (0, 2R) is that of the authors' code.
@@ -91,6 +54,7 @@ class Cylindrical:
             Hyper("weights", (self.degree + 1,), 1e-3, 20.0, 1.0, Gamma(2.0)),
         )
         if self.fades:
+            # Of R, with the prior of the noise: little fading unless the data show it.
             hypers = (*hypers, Hyper("fade", (), 1e-3, 1.0, 0.03, Horseshoe(0.1)))
         if not self.warp:
             return hypers
@@ -113,14 +77,14 @@ class Cylindrical:
 
     def covariance(self, r: Tensor, s: Tensor, cosines: Tensor, theta: Theta) -> Tensor:
         """Covariances (..., n, m) at radii r (n,), s (m,), and products (n, m) of directions."""
-        return self.radial(r, s, theta) * self.angular(r, s, cosines, theta)
+        return self.radial(r, s, theta) * self.angular(r, s, cosines, theta)  # eq. 6
 
     def radial(self, r: Tensor, s: Tensor, theta: Theta) -> Tensor:
         """K_r times the variance (..., n, m) at radii r (n,) and s (m,), both divided by R."""
-        r, s = self.warped(r, theta), self.warped(s, theta)
-        lengthscale = theta["lengthscale"][..., None, None]
-        gap = (r[..., :, None] - s[..., None, :]) / lengthscale
-        return matern52(gap.square()) * theta["variance"][..., None, None]  # eq. 8
+        scale = math.sqrt(5.0) / theta["lengthscale"][..., None]
+        r, s = self.warped(r, theta) * scale, self.warped(s, theta) * scale
+        K = matern52_of_gap(r[..., :, None] - s[..., None, :])  # eq. 8
+        return K * theta["variance"][..., None, None]
 
     def angular(self, r: Tensor, s: Tensor, cosines: Tensor, theta: Theta) -> Tensor:
         """K_a (..., n, m) at radii r (n,), s (m,), and products (n, m) of directions."""
@@ -161,5 +125,23 @@ def polynomial(x: Tensor, weights: Tensor) -> Tensor:
     """sum_p c_p x^p (..., n, m) at x (..., n, m) with weights c (..., degree + 1)."""
     *lower, total = (c[..., None, None] for c in weights.unbind(-1))
     for c in reversed(lower):
-        total = total * x + c
+        total = torch.addcmul(c, total, x)
     return total
+
+
+def matern52_of_gap(gap: Tensor) -> Tensor:
+    """Matern-5/2 correlation (1 + t + t^2/3) exp(-t) with t = |gap|, smooth in the gap.
+
+    In one dimension it needs no root of a square, and covariances are most of the time of a
+    proposal: this and `polynomial` make few passes over them.
+    """
+    needs_slope = torch.is_grad_enabled()
+    with torch.no_grad():
+        t = gap.abs()
+        decay = torch.exp(-t)
+        risen = 1.0 + t
+        value = torch.addcmul(risen, t, t, value=1.0 / 3.0) * decay
+        if not needs_slope:
+            return value
+        slope = risen * decay * gap * (-1.0 / 3.0)
+    return with_slope(gap, value, slope)

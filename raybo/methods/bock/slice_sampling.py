@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from raybo.arrays import Array
+from raybo.arrays import Array, Indices
 
-Rows = NDArray[np.intp]
 LogDensity = Callable[[Array], Array]  # (k, h) -> (k,), up to a constant; -inf is allowed
-Along = Callable[[Rows, Array], Array]  # chains, new values of one coordinate -> densities
+Along = Callable[[Indices, Array], Array]  # chains, values of one coordinate -> log densities
 
-_STEPS = 8  # widths over which an interval may grow
-_SHRINKS = 100  # by then an interval is the present state alone
+_STEPS = 8  # widths over which an interval may grow: time against a wide slice
+_SHRINKS = 100  # after as many an interval has shrunk to the present state
 
 
 def slice_sweep(
@@ -29,9 +27,9 @@ def slice_sweep(
     Parameters
     ----------
     log_density
-        Of rows of states; the chains have it in common and do not see each other.
+        Log density of each row of states; the chains do not see each other.
     states
-        Present states (k, h), inside the bounds and of finite density.
+        Present states (k, h), inside the bounds.
     bounds
         Lower and upper bounds (h, 2); the density beyond them is 0.
     rng
@@ -59,9 +57,9 @@ def slice_sweep(
 
 
 def _along(log_density: LogDensity, states: Array, j: int) -> Along:
-    """Density as a function of coordinate j."""
+    """Log density as a function of coordinate j."""
 
-    def density(chains: Rows, values: Array) -> Array:
+    def density(chains: Indices, values: Array) -> Array:
         moved = states[chains]
         moved[:, j] = values
         return log_density(moved)
@@ -80,7 +78,7 @@ def _step_out(
     """Intervals (k, 2) around x that reach out of the slices, or as far as is allowed."""
     left = x - width * rng.random(len(x))
     ends = np.stack([left, left + width], axis=1)
-    ends[np.isneginf(level)] = bounds  # a state of no density, which new data may leave behind
+    ends[np.isneginf(level)] = bounds  # new data can leave a state without density
     steps = rng.integers(_STEPS, size=len(x))
     room = np.stack([steps, _STEPS - 1 - steps], axis=1)  # a random split keeps it reversible
     while True:
@@ -100,7 +98,7 @@ def _shrink(
     level: Array,
     rng: np.random.Generator,
 ) -> tuple[Array, Array]:
-    """Draws (k,) from the slices, and their densities."""
+    """Draws (k,) from the slices, and their log densities."""
     drawn, density, ends = x.copy(), density.copy(), ends.copy()
     chains = np.arange(len(x))
     for _ in range(_SHRINKS):

@@ -5,17 +5,16 @@ import math
 import numpy as np
 import pytest
 import torch
-from scipy.integrate import quad
 
 from raybo.methods.bock.kernel import (
+    NOISE_HYPER,
     Cylindrical,
-    Gamma,
-    Horseshoe,
-    SpikeAndSlab,
     cylinder,
+    matern52_of_gap,
     polynomial,
 )
-from raybo.surrogate.kernels.base import starting_theta
+from raybo.surrogate.kernels.stationary import matern52
+from raybo.surrogate.map import starting_theta
 
 THETA = {
     "variance": 1.7,
@@ -69,7 +68,7 @@ def test_equals_a_naive_loop(warp: bool, fades: bool) -> None:
 def test_a_batch_of_theta_equals_a_loop(fades: bool) -> None:
     kernel = Cylindrical(4, degree=2, fades=fades)
     X = torch.tensor(np.random.default_rng(1).random((6, 4)))
-    start = starting_theta(kernel)
+    start = starting_theta(kernel, NOISE_HYPER)
     singles = [{k: v * s for k, v in start.items()} for s in (0.7, 0.9, 1.0)]
     singles[0]["weights"] = torch.tensor([0.1, 2.0, 0.5], dtype=torch.float64)
     batch = {k: torch.stack([s[k] for s in singles]) for k in start}
@@ -146,31 +145,7 @@ def test_cylinder_at_the_centre_and_at_a_corner() -> None:
     assert torch.isfinite(gradient).all()
 
 
-def test_priors_are_densities() -> None:
-    def mass(prior: Gamma | SpikeAndSlab, low: float, high: float) -> float:
-        def density(log_value: float) -> float:  # over the logarithm
-            log = torch.tensor(log_value, dtype=torch.float64)
-            return math.exp(float(prior.log_density(log)) + log_value)
-
-        return quad(density, low, high, points=[-0.05], limit=200)[0]
-
-    assert mass(Gamma(2.0), -40.0, 5.0) == pytest.approx(1.0, abs=1e-6)
-    assert mass(Gamma(3.0), -40.0, 5.0) == pytest.approx(2.0, abs=1e-6)
-    slab = SpikeAndSlab(math.log(2.0))
-    both = mass(slab, -math.log(2.0), 0.0)  # the spike and the slab, one each
-    assert both == pytest.approx(2.0, rel=1e-6)
-
-
-@pytest.mark.parametrize("ratio", [1e-3, 0.1, 1.0, 30.0])
-def test_the_horseshoe_is_the_bound_of_carvalho_polson_and_scott(ratio: float) -> None:
-    # A normal density whose scale is half-Cauchy lies between half of the bound and the bound.
-    def mixed(log_scale: float) -> float:
-        scale = math.exp(log_scale)
-        normal = math.exp(-0.5 * (ratio / scale) ** 2) / (scale * math.sqrt(2 * math.pi))
-        return normal * 2 / (math.pi * (1 + scale**2)) * scale
-
-    truth = quad(mixed, -20.0, 20.0, points=[math.log(ratio), 0.0], limit=200)[0]
-    log_value = torch.tensor(math.log(0.1 * ratio), dtype=torch.float64)
-    over_logs = math.exp(float(Horseshoe(0.1).log_density(log_value) + log_value))
-    bound = over_logs / math.sqrt(2 * math.pi**3)
-    assert truth < bound < 2 * truth
+def test_matern_of_gaps_is_matern_of_their_squares_with_its_slope() -> None:
+    gap = torch.tensor([-3.0, -0.2, 0.0, 1e-9, 0.7, 30.0], dtype=torch.float64)
+    np.testing.assert_allclose(matern52_of_gap(gap), matern52(gap.square() / 5.0), rtol=1e-14)
+    assert torch.autograd.gradcheck(matern52_of_gap, (gap.requires_grad_(),))
