@@ -131,6 +131,10 @@ def check_command(words: list[str]) -> None:
     name, command, rest = main.resolve_command(context, list(words))
     assert name is not None
     assert command is not None
+    if "..." in rest:  # abridged: what is shown of it must exist
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in rest if word.startswith("--")} <= known, words
+        return
     command.make_context(name, rest, parent=context).close()
     if name == "bench" and rest and re.fullmatch(r"[a-z0-9-]+", rest[0]):
         assert re.search(rf"(?m)(^|\s){re.escape(rest[0])}(\s|$)", bench_list()), words
