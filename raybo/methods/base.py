@@ -59,7 +59,9 @@ class Proposal:
 
     x: Array | None = None
     config: Mapping[str, Any] | None = None
-    memo: dict[str, Any] = field(default_factory=dict)  # JSON; comes back in Data.memos
+    # JSON; comes back in Data.memos, with "replaced": True if Study evaluated another point
+    # because this one had been proposed before.
+    memo: dict[str, Any] = field(default_factory=dict)
 
 
 class Method(Protocol):
@@ -67,7 +69,12 @@ class Method(Protocol):
 
     @property
     def lanes(self) -> int:
-        """Number of independent searches: trial i sees only trials j with i = j modulo lanes."""
+        """Number of independent searches; a trial sees only the trials of its own lane."""
 
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
         """Next point to evaluate."""
+
+
+def lane_of(number: int, lanes: int) -> int:
+    """Return the lane, from 0 to `lanes` - 1, that trial `number` belongs to."""
+    return number % lanes

@@ -17,17 +17,18 @@ from collections.abc import Awaitable, Iterable
 from typing import Any
 
 from raybo.errors import JournalError
-from raybo.report.progress import Snapshot
+from raybo.report.progress import Progress
 from raybo.runtime.backend import Backend
 from raybo.runtime.evaluations.failures import MAX_LOSSES, Failure, as_payload
 from raybo.runtime.evaluations.pool import Ended, Pool
 from raybo.runtime.proposals.supply import Supply
 from raybo.runtime.session import Plan
-from raybo.runtime.stopping import Stop, Tally
+from raybo.runtime.stopping import Tally
 from raybo.runtime.writer import Ledger
 from raybo.space.any_space import AnySpace
 from raybo.study.journal.journal import timestamp
 from raybo.study.objective import Objective
+from raybo.study.outcome import Stop
 
 _TICK = 0.25  # seconds between two looks at the clock
 _NODES_SECONDS = 2.0  # between two looks at the nodes
@@ -88,7 +89,7 @@ class Coordinator:
             self.pool.cancel_all()
             self._move_to("stopping")
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> Progress:
         """The figures to show."""
         elapsed = self._elapsed()
         state = "draining" if self.state == "closing" else self.state
@@ -173,7 +174,7 @@ class Coordinator:
         self.ledger.add(
             "stopped",
             reason=stop.text,
-            outcome=stop.outcome,
+            outcome=stop.kind,
             error=stop.error,
             time=timestamp(),
             seconds=round(self._elapsed(), 3),

@@ -6,7 +6,7 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -18,7 +18,7 @@ from raybo.errors import RayboError, StudyError, StudyFailed
 from raybo.report.live import View
 from raybo.runtime.session import Plan
 from raybo.study.journal.storage import slug
-from raybo.study.trial import Trial
+from raybo.study.trial import Trial, TrialRecord
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class Driver:
         self,
         start: Callable[[], Any],
         parcel: list[Any],
-        decode: Callable[[Mapping[str, Any]], Trial],
+        decode: Callable[[TrialRecord], Trial],
         view: View,
         callbacks: Iterable[Callback],
         seen: int,

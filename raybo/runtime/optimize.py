@@ -34,8 +34,7 @@ from raybo.study.journal.record import Record
 from raybo.study.journal.storage import Store, open_store, spool_folder
 from raybo.study.names import fresh_name, import_path
 from raybo.study.objective import Objective, finite_number
-from raybo.study.optimizer import trial_from_json
-from raybo.study.trial import Trial
+from raybo.study.trial import decode
 
 
 def optimize(
@@ -125,6 +124,7 @@ def optimize(
         "name": name,
         "space": space.definition(),
         "method": describe_method(built),
+        "lanes": built.lanes,
         "mode": mode,
         "metric": metric,
         "seed": seed,
@@ -159,21 +159,19 @@ def optimize(
         _put(Work(objective, space, goal), "the objective", objective),
         _put(Search(space, built, goal, seed), "the method", built),
     ]
+    decode_trial = functools.partial(decode, space=space)
     start = functools.partial(start_actor, CoordinatorActor, plan, driver_node())
-
-    def decode(item: Mapping[str, Any]) -> Trial:
-        return trial_from_json(item, space)
 
     with make_view(progress) as view:
         driver = Driver(
-            start, parcel, decode, view, callbacks, len(record.order), _resume_line(plan)
+            start, parcel, decode_trial, view, callbacks, len(record.order), _resume_line(plan)
         )
         try:
             driver.follow()
         finally:
             driver.close()
     answer = driver.answer
-    trials = driver.trials + [decode(item) for item in answer["pending"]]
+    trials = driver.trials + [decode(item, space) for item in answer["pending"]]
     return Result(
         name=name,
         location=store.location,
@@ -183,8 +181,9 @@ def optimize(
         space=space,
         trials=sorted(trials, key=lambda trial: trial.number),
         elapsed=answer["seconds"],
-        stop_reason=answer["reason"],
+        stop=answer["stop"],
         use=answer["snapshot"].use,
+        lanes=built.lanes,
     )
 
 

@@ -7,6 +7,7 @@ import contextlib
 import time
 import traceback
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,15 +71,15 @@ class Service:
         elif state == "failed" and stop is not None:
             error = stop.error or "StudyFailed", stop.text
         if state in ("finished", "failed"):
-            pending = [vars(record.entries[n].trial).copy() for n in record.pending]
+            pending = [replace(record.entries[n].trial) for n in record.pending]
         numbers = coordinator.ledger.acknowledged[after:]
         return {
-            "items": [vars(record.entries[n].trial).copy() for n in numbers],
+            "items": [replace(record.entries[n].trial) for n in numbers],
             "pending": pending,
             "snapshot": coordinator.snapshot(),
             "seconds": record.seconds,
             "state": state,
-            "reason": stop.text if stop else "",
+            "stop": stop,
             "error": error,
         }
 

@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter, deque
-from dataclasses import dataclass
-from typing import Any
 
-from raybo.report.progress import LaneStatus, Snapshot
+from raybo.methods.base import lane_of
+from raybo.report.progress import LaneStatus, Progress
+from raybo.report.text import config_line
 from raybo.runtime.session import Settings
 from raybo.study.journal.record import Entry, Record
 from raybo.study.objective import Objective
-from raybo.study.trial import State, Trial
+from raybo.study.outcome import Stop
+from raybo.study.trial import State, TrialRecord
 
 _RECENT = 50  # trials that tell the rate
 _ALIKE = 5  # trials that fail alike before a study is stopped, if it has no more workers
 _UNLIKE = 4  # times as many, when they fail in different ways
-_TEXT = 60  # characters of a config
-
-
-@dataclass(frozen=True)
-class Stop:
-    """Why a study ends."""
-
-    outcome: str  # "max_trials", "exhausted", "target", "max_seconds", "interrupted", "error"
-    text: str
-    at_once: bool = False  # running trials are cancelled
-    error: str | None = None  # class of the error to raise
 
 
 class Tally:
     """Counts of finished trials, by lane and in all; points given by the user count as best."""
 
     def __init__(self, record: Record, objective: Objective, lanes: int) -> None:
-        self.best: Trial | None = None
+        self.best: TrialRecord | None = None
         self.failed = 0
         self.done = [0] * lanes
         self._lane_best: list[float | None] = [None] * lanes
@@ -67,11 +56,11 @@ class Tally:
         return self._failure(sum(self._kinds.values()))
 
     def snapshot(self, name: str, state: str, use: float, elapsed: float, running: list[int],
-                 settings: Settings) -> Snapshot:  # fmt: skip
+                 settings: Settings) -> Progress:  # fmt: skip
         """The figures to show."""
         lanes, rate = len(self.done), self._rate()
-        at_work = Counter(number % lanes for number in running)
-        return Snapshot(
+        at_work = Counter(lane_of(number, lanes) for number in running)
+        return Progress(
             name=name,
             done=sum(self.done),
             running=len(running),
@@ -79,7 +68,7 @@ class Tally:
             total=settings.max_trials,
             best_value=self.best.value if self.best else None,
             best_number=self.best.number if self.best else None,
-            best_config_text=config_text(self.best.config) if self.best else "",
+            best_config_text=config_line(self.best.config) if self.best else "",
             elapsed=elapsed,
             eta=self._eta(rate, elapsed, settings),
             workers=settings.workers,
@@ -93,7 +82,7 @@ class Tally:
         )
 
     def _count(self, entry: Entry, in_session: bool) -> None:
-        trial, lane = entry.trial, entry.trial.number % len(self.done)
+        trial, lane = entry.trial, lane_of(entry.trial.number, len(self.done))
         if trial.state is State.DONE and trial.value is not None:
             if self.best is None or self._better(trial.value, self.best.value):
                 self.best = trial
@@ -143,20 +132,3 @@ class Tally:
         if settings.max_seconds is not None:
             limits.append(settings.max_seconds - elapsed)
         return max(0.0, min(limits)) if limits else None
-
-
-def config_text(config: Any) -> str:
-    """A config, in JSON, as one short line."""
-    text = json.dumps(_rounded(config)).replace('"', "")
-    text = text[1:-1] if text.startswith("{") else text
-    return text if len(text) <= _TEXT else text[: _TEXT - 3] + "..."
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return float(f"{value:.4g}")
-    if isinstance(value, dict):
-        return {k: _rounded(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_rounded(v) for v in value[:8]]
-    return value

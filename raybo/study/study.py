@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from raybo.errors import ObjectiveError, SpaceExhausted, StudyError, SurrogateError
-from raybo.methods.base import Array, Data, Method, Proposal
+from raybo.methods.base import Array, Data, Method, Proposal, lane_of
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective, finite_number
-from raybo.study.trial import State, Trial
+from raybo.study.trial import State, Trial, best_of
 
 logger = logging.getLogger(__name__)
 
@@ -56,10 +56,11 @@ class Study:
             logger.warning("trial %d is a random point, since the model failed: %s", number, error)
             proposal = Proposal(config=self.space.draw(rng))
         config = self.space.decode(proposal.x) if proposal.config is None else proposal.config
+        memo = dict(proposal.memo)
         if self._key(config) in self._seen:
             config = self._fresh_config(rng)
-            proposal = Proposal(memo=proposal.memo)
-        return self.add(Trial(number, config, memo=dict(proposal.memo)))
+            memo["replaced"] = True  # the memo describes another point than the config
+        return self.add(Trial(number, config, memo=memo))
 
     def add(self, trial: Trial) -> Trial:
         """Take over a trial made elsewhere: a point of the user's, or one read from a journal."""
@@ -109,8 +110,7 @@ class Study:
     @property
     def best(self) -> Trial | None:
         """Trial with the best value; None while there is none."""
-        done = [t for t in self.trials.values() if t.value is not None]
-        return min(done, key=lambda t: self.objective.loss(t.value or 0.0), default=None)
+        return best_of(self.trials.values(), self.objective.loss)
 
     def _pending_trial(self, number: int) -> Trial:
         trial = self.trials.get(number)
@@ -127,7 +127,8 @@ class Study:
 
     def _data(self, number: int, haste: int) -> Data:
         lanes = self.method.lanes
-        lane = [t for t in self.trials.values() if (t.number - number) % lanes == 0]
+        own = lane_of(number, lanes)
+        lane = [t for t in self.trials.values() if lane_of(t.number, lanes) == own]
         told = [t for t in lane if t.state is not State.PENDING]
         pending = [t for t in lane if t.state is State.PENDING]
         losses = [None if t.value is None else self.objective.loss(t.value) for t in told]

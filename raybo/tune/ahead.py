@@ -20,11 +20,9 @@ All of this depends on Tune's calls and their results alone, not on the time tha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 from raybo.runtime.proposals.pacing import least_haste
-from raybo.study.optimizer import trial_to_json
-from raybo.study.trial import Trial
+from raybo.study.trial import Trial, encode
 from raybo.tune.suggester import Answer, Search
 from raybo.tune.trials import Book
 from raybo.tune.worker import Worker
@@ -49,13 +47,13 @@ class Ahead:
 
     def __init__(self, search: Search, book: Book) -> None:
         space = search.space
-        self._to_json = partial(trial_to_json, space=space)
+        self._space = space
         self._book = book
         self._order: Order | None = None
         # Without a reference to self: the process ends when the searcher does, not at the next
         # collection of cycles.
         self._worker = Worker(
-            search, lambda: [trial_to_json(trial, space) for trial in book.trials.values()]
+            search, lambda: [encode(trial, space).to_json() for trial in book.trials.values()]
         )
 
     @property
@@ -65,7 +63,10 @@ class Ahead:
 
     def changed(self, trial: Trial | int) -> None:
         """Note a trial that is new or has changed, or the number of one that was forgotten."""
-        self._worker.changed({"number": trial} if isinstance(trial, int) else self._to_json(trial))
+        if isinstance(trial, int):
+            self._worker.changed({"number": trial})
+        else:
+            self._worker.changed(encode(trial, self._space).to_json())
         if self._book.told >= max(2, len(self._book.live)):
             self._worker.start()
 

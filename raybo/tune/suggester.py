@@ -13,9 +13,8 @@ from raybo.methods.base import Method
 from raybo.methods.registry import build_method
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective
-from raybo.study.optimizer import trial_from_json
 from raybo.study.study import Study
-from raybo.study.trial import State, Trial
+from raybo.study.trial import State, Trial, TrialRecord, decode
 
 Snap = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -85,7 +84,7 @@ class Suggester:
             if known is not None and known.state is State.PENDING:
                 self._study.drop(number)
             return
-        trial = trial_from_json(update, self._study.space)
+        trial = decode(TrialRecord.from_json(update), self._study.space)
         if known is None:
             self._study.add(trial)
         else:

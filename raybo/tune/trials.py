@@ -9,8 +9,7 @@ from typing import Any
 from raybo.errors import ObjectiveError, SpaceError
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import finite_number
-from raybo.study.optimizer import trial_from_json, trial_to_json
-from raybo.study.trial import State, Trial
+from raybo.study.trial import State, Trial, TrialRecord, decode, encode
 
 logger = logging.getLogger(__name__)
 
@@ -124,7 +123,7 @@ class Book:
 
     def to_json(self, space: AnySpace, spare: int | None = None) -> dict[str, Any]:
         """All of it as JSON, but for what belongs to the session; `spare` was taken, not used."""
-        trials = [trial_to_json(trial, space) for trial in self.trials.values()]
+        trials = [encode(trial, space).to_json() for trial in self.trials.values()]
         next_number = self._next - 1 if spare == self._next - 1 else self._next
         return {"trials": trials, "ids": self.numbers, "next": next_number}
 
@@ -134,7 +133,7 @@ class Book:
         book = cls()
         for entry in item["trials"]:
             try:
-                book.add(trial_from_json(entry, space))
+                book.add(decode(TrialRecord.from_json(entry), space))
             except SpaceError as error:
                 logger.warning("trial %s does not fit the space: %s", entry.get("number"), error)
         book.numbers = {i: n for i, n in item["ids"].items() if n in book.trials}

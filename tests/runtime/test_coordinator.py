@@ -156,7 +156,7 @@ def numbers(record: Record, state: State) -> list[int]:
 
 def test_a_study_runs_to_its_budget_and_is_on_disk(tmp_path: Path) -> None:
     done = run(tmp_path, FakeBackend(lambda x: x))
-    assert (done.state, done.stop and done.stop.outcome) == ("finished", "max_trials")
+    assert (done.state, done.stop and done.stop.kind) == ("finished", "max_trials")
     record = recorded(tmp_path)
     assert numbers(record, State.DONE) == list(range(10))
     assert all(trial.attempts == 1 for trial in record.trials)
@@ -303,7 +303,7 @@ def test_late_results_of_an_attempt_that_was_given_up_are_dropped(tmp_path: Path
 
 def test_draining_waits_for_what_runs_and_starts_nothing(tmp_path: Path) -> None:
     done = run(tmp_path, FakeBackend(lambda x: x), lambda c: c.drain(), max_trials=1000)
-    assert (done.state, done.stop and done.stop.outcome) == ("finished", "interrupted")
+    assert (done.state, done.stop and done.stop.kind) == ("finished", "interrupted")
     record = recorded(tmp_path)
     assert numbers(record, State.PENDING) == []
     assert len(record.trials) < 1000
@@ -370,12 +370,12 @@ def test_a_trial_that_is_interrupted_too_often_is_given_up(tmp_path: Path) -> No
 def test_the_target_stops_the_study_at_once(tmp_path: Path) -> None:
     given = (({"x": 0.5}, -1.0),)
     done = run(tmp_path, FakeBackend(lambda _: None), given=given, target=-0.5)
-    assert (done.state, done.stop and done.stop.outcome) == ("finished", "target")
+    assert (done.state, done.stop and done.stop.kind) == ("finished", "target")
 
 
 def test_max_seconds_drains(tmp_path: Path) -> None:
     done = run(tmp_path, FakeBackend(lambda x: x), max_seconds=0.05, max_trials=None)
-    assert (done.state, done.stop and done.stop.outcome) == ("finished", "max_seconds")
+    assert (done.state, done.stop and done.stop.kind) == ("finished", "max_seconds")
 
 
 def test_a_lost_proposer_is_replaced_and_told_everything(tmp_path: Path) -> None:
@@ -414,7 +414,7 @@ def test_an_error_of_the_method_ends_the_study(tmp_path: Path) -> None:
 def test_an_exhausted_space_ends_the_study_in_peace(tmp_path: Path) -> None:
     space = Space({"x": Int(1, 4)})
     done = run(tmp_path, FakeBackend(lambda x: x, space))
-    assert (done.state, done.stop and done.stop.outcome) == ("finished", "exhausted")
+    assert (done.state, done.stop and done.stop.kind) == ("finished", "exhausted")
     assert sorted(t.config["x"] for t in recorded(tmp_path).trials) == [1, 2, 3, 4]
 
 

@@ -53,7 +53,7 @@ def test_each_change_is_sent_once() -> None:
     record.apply({"kind": "done", "number": number, "value": 2.0})
     lane.changed(number, finished=True)
     updates, dropped = lane.begin_call()
-    assert [(u["number"], u["state"], u["value"]) for u in updates] == [(0, "done", 2.0)]
+    assert [(u.number, u.state, u.value) for u in updates] == [(0, "done", 2.0)]
     assert dropped == []
     lane.end_call([], answer())
     assert lane.begin_call() == ([], [])
@@ -69,8 +69,8 @@ def test_a_new_proposer_is_told_everything_also_what_is_ready() -> None:
     lane.end_call(numbers, None)
     assert lane.deaths == 1
     updates, _ = lane.begin_call()
-    assert [u["number"] for u in updates] == [0, 1]
-    assert updates[1]["memo"] == {"memo": 1}
+    assert [u.number for u in updates] == [0, 1]
+    assert updates[1].memo == {"memo": 1}
     assert lane.next_number == 2
 
 
@@ -98,4 +98,4 @@ def test_stale_proposals_that_a_new_proposer_never_saw_are_not_sent_at_all() -> 
     lane.changed(number, finished=True)
     lane.drop_stale()
     updates, dropped = lane.begin_call()
-    assert ([u["number"] for u in updates], dropped) == ([0], [])
+    assert ([u.number for u in updates], dropped) == ([0], [])

@@ -142,6 +142,17 @@ def test_a_duplicate_is_replaced_by_a_fresh_point() -> None:
     assert len(set(configs)) == 10
 
 
+def test_a_method_learns_that_its_point_was_replaced() -> None:
+    space = Space({"c": Categorical(["a", "b"])})
+    spy = Spy(space)
+    spy.propose = lambda data, rng: Proposal(x=np.array([0.25]), memo={"number": data.number})
+    study = Study(space, spy)
+    first, second = study.ask(), study.ask()
+    assert (first.config["c"], second.config["c"]) == ("a", "b")
+    assert "replaced" not in first.memo
+    assert second.memo == {"number": 1, "replaced": True}
+
+
 def test_a_finite_space_is_tried_completely_and_then_exhausted() -> None:
     space = Space({"n": Int(0, 3), "k": Categorical(["a", "b", "c"])})
     for method in (RandomSearch(space), Sobol(space)):

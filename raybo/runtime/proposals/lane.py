@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from raybo.methods.base import lane_of
 from raybo.study.journal.record import Record
-from raybo.study.trial import Trial
+from raybo.study.trial import TrialRecord
 
 _SMOOTHING = 0.3  # weight of the newest call in the mean time per proposal
 
@@ -45,9 +46,12 @@ class Lane:
 
     def reset(self) -> None:
         """Begin with a proposer that knows nothing."""
-        self._unsent = {n: None for n in self._record.entries if n % self._lanes == self.index}
+        self._unsent = {n: None for n in self._record.entries if self._is_own(n)}
         self._unsent.update({item.number: None for item in self.ready})
         self._dropped = []
+
+    def _is_own(self, number: int) -> bool:
+        return lane_of(number, self._lanes) == self.index
 
     @property
     def next_number(self) -> int:
@@ -94,11 +98,11 @@ class Lane:
             self.ready = deque(item for item in self.ready if item.told >= self.told)
             self.release(stale)
 
-    def begin_call(self) -> tuple[list[dict[str, Any]], list[int]]:
+    def begin_call(self) -> tuple[list[TrialRecord], list[int]]:
         """Updates and dropped numbers to send with a call."""
         self.calling = True
         self._told_at_call = self.told
-        updates = [vars(self._trial(number)).copy() for number in self._unsent]
+        updates = [replace(self._trial(number)) for number in self._unsent]
         dropped, self._dropped, self._unsent = self._dropped, [], {}
         return updates, dropped
 
@@ -119,8 +123,8 @@ class Lane:
             old = each if self.seconds is None else self.seconds
             self.seconds = (1 - _SMOOTHING) * old + _SMOOTHING * each
 
-    def _trial(self, number: int) -> Trial:
+    def _trial(self, number: int) -> TrialRecord:
         if number in self._record.entries:
             return self._record.entries[number].trial
         item = next(item for item in self.ready if item.number == number)
-        return Trial(number, item.config, memo=item.memo)
+        return TrialRecord(number, item.config, memo=item.memo)

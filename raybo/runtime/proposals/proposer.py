@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +20,8 @@ from raybo.methods.base import Method
 from raybo.runtime.proposals.pacing import LONGEST_CALL
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective
-from raybo.study.optimizer import trial_from_json
 from raybo.study.study import Study
-from raybo.study.trial import State
+from raybo.study.trial import State, TrialRecord, decode
 
 
 @dataclass(frozen=True)
@@ -44,12 +43,12 @@ class Proposer:
 
     def propose(
         self,
-        updates: Sequence[Mapping[str, Any]],
+        updates: Sequence[TrialRecord],
         drop: Sequence[int],
         numbers: Sequence[int],
         haste: int = 0,
     ) -> dict[str, Any]:
-        """Learn of `updates` (trials as JSON), forget the proposals `drop`, propose `numbers`.
+        """Learn of `updates`, forget the proposals `drop`, propose `numbers`.
 
         Where those take long, the call ends after the first few. What counts is what follows the
         first, which may have fitted the model for all of them.
@@ -80,8 +79,8 @@ class Proposer:
             error = (type(problem).__name__, str(problem))
         return {"items": items, "seconds": time.perf_counter() - began, "error": error}
 
-    def _learn(self, update: Mapping[str, Any]) -> None:
-        trial = trial_from_json(update, self._study.space)
+    def _learn(self, update: TrialRecord) -> None:
+        trial = decode(update, self._study.space)
         known = self._study.trials.get(trial.number)
         if known is None:
             self._study.add(trial)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Awaitable, Callable
 
+from raybo.methods.base import lane_of
 from raybo.runtime.backend import Backend, ProposerFailed, ProposerLost
 from raybo.runtime.evaluations.pool import Pool
 from raybo.runtime.proposals.lane import Lane, Ready
@@ -37,7 +38,7 @@ class Supply:
 
     def lane_of(self, number: int) -> Lane:
         """Lane that a trial belongs to."""
-        return self.lanes[number % len(self.lanes)]
+        return self.lanes[lane_of(number, len(self.lanes))]
 
     @property
     def next_number(self) -> int:

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from raybo.errors import StudyError
-from raybo.result import Result, flat_config, list_studies, load_result
-from raybo.space.box import Box
+from raybo.result import Result
 from raybo.space.parameters import Choice, Float, Int
 from raybo.space.space import Space
-from raybo.study.journal.journal import Journal
-from raybo.study.names import fresh_name, import_path
+from raybo.study.outcome import Stop
 from raybo.study.trial import State, Trial
 
 SPACE = Space(
@@ -38,7 +33,7 @@ def make(trials: list[Trial], mode: str = "min", **changes: Any) -> Result:
         "space": SPACE,
         "trials": trials,
         "elapsed": 1.0,
-        "stop_reason": "max_trials reached: 3",
+        "stop": Stop("max_trials", "max_trials reached: 3"),
         "use": 0.5,
     }
     return Result(**{**fields, **changes})
@@ -50,14 +45,6 @@ TRIALS = [
     Trial(1, {"value": 0.25, "net": {"none": {}}, "opt": {"lr": 0.2}}, 1.0, State.DONE),
     Trial(2, {"value": 0.75, "net": {"none": {}}, "opt": {"lr": 0.3}}, None, State.FAILED, "<no>"),
 ]  # fmt: skip
-
-
-def test_the_best_depends_on_the_mode() -> None:
-    assert make(TRIALS).best_trial is TRIALS[1]
-    assert make(TRIALS, "max").best_value == 3.0
-    assert make(TRIALS).best_config == TRIALS[1].config
-    nothing = make([])
-    assert (nothing.best_trial, nothing.best_value, nothing.best_config) == (None, None, None)
 
 
 def test_a_dataframe_has_a_column_per_path() -> None:
@@ -73,12 +60,6 @@ def test_a_dataframe_has_a_column_per_path() -> None:
     assert frame["extra/acc"][0] == 0.9
 
 
-def test_the_vector_of_a_box_stays_lazy() -> None:
-    box = Box(10**9)
-    config = box.from_json(box.to_json(box.draw(np.random.default_rng(0))))
-    assert flat_config(config, box) == {"x": config["x"]}
-
-
 def test_views_are_readable_and_escaped() -> None:
     text = repr(make(TRIALS))
     assert "2 done, 1 failed" in text
@@ -88,30 +69,6 @@ def test_views_are_readable_and_escaped() -> None:
     assert "&lt;b&gt;s&lt;/b&gt;" in page
     assert page.count("<tr>") == 3
     assert "no trials" in repr(make([]))
-
-
-def test_a_study_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="it has no studies at all"):
-        load_result("nosuch", tmp_path)
-    Journal(tmp_path / "here").close()
-    with pytest.raises(StudyError, match=r"no study 'nosuch' in .* it has here"):
-        load_result("nosuch", tmp_path)
-
-
-def test_an_empty_journal_is_listed_without_trials(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "s")
-    (summary,) = list_studies(tmp_path)
-    assert (summary.name, summary.done, summary.state) == ("s", 0, "running")
-    journal.close()
-    assert list_studies(tmp_path)[0].state == "stopped"
-
-
-def test_names_are_made_up_and_objectives_found() -> None:
-    assert len({fresh_name() for _ in range(50)}) == 50
-    assert import_path(fresh_name) == "raybo.study.names:fresh_name"
-    assert import_path(Journal.close) == "raybo.study.journal.journal:Journal.close"
-    assert import_path(lambda config: 0.0) is None
-    assert import_path(object()) is None
 
 
 def test_reading_a_study_needs_neither_ray_nor_torch() -> None:
