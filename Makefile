@@ -2,6 +2,8 @@
 PYTHON ?= python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
+# More options of pytest: make test PYTEST="--durations=30"
+PYTEST ?= -rs
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: help venv venv-bench demo test check slow clean
@@ -34,7 +36,7 @@ demo: $(BIN)/.installed
 	@$(BIN)/raybo demo
 
 test: $(BIN)/.installed
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(PYTEST)
 
 slow: $(BIN)/.installed
 	@$(BIN)/python -m pytest -m slow

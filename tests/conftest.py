@@ -21,7 +21,7 @@ os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 
 @pytest.fixture(scope="session")
 def ray_cluster() -> Iterator[None]:
-    """Local Ray with four CPUs, no dashboard, in a namespace of its own."""
+    """Start a local Ray with four CPUs and no dashboard, in a fresh namespace."""
     import ray
 
     ray.init(

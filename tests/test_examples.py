@@ -1,10 +1,15 @@
-"""Every example runs with a tiny budget, as a user would run it, and writes its report."""
+"""Every example runs with a small budget on the test run's Ray cluster, and does what it shows.
+
+An example is run as a script, in this process: it finds the cluster that is already there.
+"""
 
 from __future__ import annotations
 
-import os
-import subprocess
+import json
+import re
+import runpy
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -12,29 +17,66 @@ import pytest
 from raybo.benchmarks.problems.datasets import DatasetError
 from raybo.benchmarks.problems.solvers.lp_solve import libraries
 
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
-WITHOUT_REPORT = {"ask_tell", "high_dimensional"}
+EXAMPLES = {path.stem: path for path in (Path(__file__).parents[1] / "examples").glob("*.py")}
+TRIALS = 6
+# What each prints last about its result, and the file it writes.
+SHOWN = {
+    "ask_tell": (r"best value ([\d.]+) at \{'a': .*\}, 10 trials", None),  # 6, 1 known, 3 running
+    "configure_solver": (r"best value ([\d.]+) \(min\)", "configure_solver.html"),
+    "high_dimensional": (r"gap to the optimum: ([\d.]+)", None),
+    "prune_network": (r"best value ([\d.]+) \(max\)", "prune_network.html"),
+    "ray_tune": (r"best loss ([\d.]+) with \{'lr'", "ray_tune.html"),
+    "resume": (r"extended: 6 trials, best ([\d.]+)", "resume.html"),
+    "train_network": (r"accuracy of the best network: ([\d.]+)", "train_network.html"),
+}
+
+
+def run_example(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run an example as a script, in `folder`, with a small budget."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", [str(EXAMPLES[name]), "--trials", str(TRIALS)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")  # a user's Python warns; it does not raise
+        runpy.run_path(str(EXAMPLES[name]), run_name="__main__")
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
-def test_example_runs(path: Path, tmp_path: Path) -> None:
-    if path.stem == "configure_solver":
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_example_runs(
+    name: str,
+    ray_cluster: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if name == "configure_solver":
         try:
             libraries()
         except DatasetError as error:
             pytest.skip(str(error))
-    assert len(path.read_text().splitlines()) <= 60
-    done = subprocess.run(
-        [sys.executable, str(path), "--trials", "6"],
-        cwd=tmp_path,
-        env={**os.environ, "RAY_ADDRESS": "local"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "best" in done.stdout
-    if path.stem not in WITHOUT_REPORT:
-        report = (tmp_path / f"{path.stem}.html").read_text()
-        assert "<h1" in report or "<table" in report  # raybo's own, or Ray Tune's results
+    run_example(name, tmp_path, monkeypatch)
+    line, report = SHOWN[name]
+    printed = capsys.readouterr().out
+    found = re.search(line, printed)
+    assert found, printed
+    assert 0.0 <= float(found[1]) < 1000.0
+    if name in ("train_network", "prune_network"):
+        assert float(found[1]) > 0.1  # ten digits: better than a guess
+    if name == "resume":
+        assert "half-way: 3 trials" in printed
+    if report == "ray_tune.html":
+        assert (tmp_path / report).read_text().count("<tr>") == TRIALS
+    elif report:
+        text = (tmp_path / report).read_text()
+        assert re.search(rf"\b{TRIALS}\b", text)
+        assert "<h1" in text
+    journals = list(tmp_path.glob("runs/*/journal.jsonl"))
+    for journal in journals:
+        events = [json.loads(row)["event"]["kind"] for row in journal.read_text().splitlines()]
+        assert events.count("done") + events.count("failed") >= TRIALS
+    assert bool(journals) == (name not in ("ask_tell", "ray_tune"))
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_an_example_fits_a_screen(name: str) -> None:
+    assert len(EXAMPLES[name].read_text().splitlines()) <= 60

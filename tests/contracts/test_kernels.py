@@ -8,14 +8,23 @@ import numpy as np
 import pytest
 import torch
 
+from raybo.methods.addtree.kernel import tree_kernel
+from raybo.methods.addtree.vertex import AtVertex
 from raybo.methods.bock.kernel import Cylindrical
+from raybo.methods.rembo.features import LearntRows
+from raybo.space.parameters import Choice, Float
+from raybo.space.space import Space
+from raybo.space.tree import vertices
 from raybo.surrogate.kernels.additive import Additive
 from raybo.surrogate.kernels.base import Kernel, OnColumns, Product, Sum, starting_theta
 from raybo.surrogate.kernels.hamming import Hamming
 from raybo.surrogate.kernels.stationary import SE, Matern52
 
 D = 3
-KERNELS = {
+# Three columns: a; the choice, whose branch l is below 1/2; x, which belongs to that branch.
+TREE = Space({"a": Float(0, 1), "c": Choice({"l": {"x": Float(0, 1)}, "r": {}})})
+# General families first, then those of one method; each is a function of rows (n, D).
+KERNELS: dict[str, Kernel] = {
     "se": SE(D),
     "se-isotropic": SE(D, ard=False, scaled=True),
     "matern": Matern52(D),
@@ -23,12 +32,27 @@ KERNELS = {
     "hamming": Hamming(D),
     "additive": Additive(((0, 2), (1,))),
     "additive-mixed": Additive(((0, 2), (1,)), unordered=(2,)),
-    "cylindrical": Cylindrical(D),
-    "cylindrical-not-warped": Cylindrical(D, degree=5, warp=False),
     "sum": Sum((OnColumns(SE(1, scaled=True), (0,)), OnColumns(Matern52(2), (1, 2)))),
     "product": Product((OnColumns(Matern52(2), (0, 1)), OnColumns(Hamming(1), (2,)))),
+    "bock-published": Cylindrical(D),
+    "bock-not-warped": Cylindrical(D, degree=5, warp=False),
+    "bock-default": Cylindrical(D, fades=True),
+    "rembo-default": LearntRows(D, 2),
+    "addtree-vertex": AtVertex(((2, 1, 2),), (0,), (1,)),
+    "addtree-root": AtVertex((), (0, 1), ()),
+    "addtree-published": tree_kernel(TREE, vertices(TREE)),
+    "addtree-default": tree_kernel(TREE, vertices(TREE), whole=True, stretched=True),
 }
-SMOOTH = [k for k in KERNELS if k not in ("hamming", "product", "additive-mixed")]
+# Kernels that jump where a category or a branch changes have no gradient in the rows.
+JUMPS = {
+    "hamming",
+    "product",
+    "additive-mixed",
+    "addtree-vertex",
+    "addtree-published",
+    "addtree-default",
+}
+SMOOTH = [name for name in KERNELS if name not in JUMPS]
 
 
 def points(n: int, seed: int) -> torch.Tensor:

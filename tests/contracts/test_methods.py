@@ -25,138 +25,190 @@ from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
 from raybo.study.optimizer import Optimizer
+from raybo.study.trial import State
+from tests.helpers.data import data_of
+from tests.helpers.simulated import run_simulated
 
 SPACES: dict[str, AnySpace] = {
     "one": Space({"x": Float(-2, 3)}),
-    "flat": Space(
-        {"a": Float(0, 1), "b": Float(1e-4, 1, log=True), "c": Float(-1, 1), "n": Int(1, 9)}
+    "mixed": Space(
+        {"a": Float(1e-4, 1, log=True), "n": Int(0, 5), "k": Categorical(["u", "v", "w"])}
     ),
-    "mixed": Space({"a": Float(0, 1), "n": Int(0, 5), "k": Categorical(["u", "v", "w"])}),
-    "constant": Space({"a": Float(0, 1), "b": Float(2, 2), "c": Float(0, 5)}),
+    "constant": Space({"a": Float(0, 1), "b": Float(2, 2), "c": Int(0, 50)}),
     "tree": Space(
         {"a": Float(0, 1), "c": Choice({"l": {"x": Float(0, 1)}, "r": {"n": Int(1, 4)}, "z": {}})}
     ),
-    "box": Box(6, 0.0, 1.0),
+    "box": Box(5, 0.0, 1.0),
     "lazy": Box(10**9),
 }
-CHEAP = {"bock": {"inference": "map"}}  # the same code with one sample in place of many
+# Every method under each of its presets, and the spaces on which it is tried: a default on all, a
+# published one, whose proposals take up to a second, on one that exercises its own parts. A small
+# design, so that few trials are enough for the model to propose.
+ALL = tuple(SPACES)
+SMALL: dict[str, Any] = {"n_init": 6}
+PAPER = {**SMALL, "preset": "paper"}
+VARIANTS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
+    "random": ("random", {}, ALL),
+    "sobol": ("sobol", {}, ALL),
+    "bo": ("bo", SMALL, ALL),
+    "bo-paper": ("bo", PAPER, ("mixed",)),
+    "rembo": ("rembo", SMALL, ALL),
+    "rembo-paper": ("rembo", {**PAPER, "d": 2}, ("mixed", "lazy")),
+    "addtree": ("addtree", SMALL, ALL),
+    "addtree-paper": ("addtree", PAPER, ("tree",)),
+    "addgp": ("addgp", SMALL, ALL),
+    "addgp-paper": ("addgp", PAPER, ("mixed",)),
+    "rpp": ("rpp", SMALL, ALL),
+    "rpp-paper": ("rpp", PAPER, ("constant",)),
+    "egp": ("egp", SMALL, ALL),
+    "egp-paper": ("egp", PAPER, ("one",)),  # by its rule 0.1 s of search for each dimension
+    "bock": ("bock", SMALL, ("box",)),
+    "bock-map": ("bock", {**SMALL, "inference": "map"}, ("constant", "mixed", "tree", "lazy")),
+    "bock-paper": ("bock", PAPER, ("box",)),
+}
+SLOW = ("bock-paper",)  # a proposal takes about six seconds of processor time
+N = 8  # finished trials
+MODELS = [name for name in METHODS if name not in ("random", "sobol")]
 
 
-def build(name: str, space: AnySpace) -> Method | None:
-    """The method on the space, or None where it says that it takes no such space."""
+def accepted(name: str, options: dict[str, Any], space: AnySpace) -> bool:
+    """Whether a method takes a space; one that does not must say what to use instead."""
     try:
-        return build_method(name, space, CHEAP.get(name, {}))
+        build_method(name, space, options)
     except SpaceError as error:
-        if "use method" in str(error):  # it must say what to use instead
-            return None
+        if "use method" in str(error):
+            return False
         raise
+    return True
 
 
 CASES = [
-    pytest.param(method, id=f"{name}-{kind}")
-    for name in METHODS
-    for kind, space in SPACES.items()
-    if (method := build(name, space)) is not None
+    pytest.param(
+        name,
+        options,
+        SPACES[kind],
+        id=f"{variant}-{kind}",
+        marks=[pytest.mark.slow] if variant in SLOW else [],
+    )
+    for variant, (name, options, kinds) in VARIANTS.items()
+    for kind in kinds
+    if accepted(name, options, SPACES[kind])
 ]
 
 
-def data_of(
-    space: AnySpace, n: int, losses: np.ndarray, pending: int = 0, copies: bool = False
-) -> Data:
-    rng = np.random.default_rng(0)
-    width = space.dim if space.dense else 0
-    rows = space.sample(n + pending, rng) if space.dense else np.empty((n + pending, width))
-    if copies and n:
-        rows[:n] = rows[0]
-    return Data(
-        number=4 * (n + pending),
-        seed=3,
-        X=rows[:n],
-        loss=losses,
-        failed=np.zeros(n, dtype=bool),
-        memos=({},) * n,
-        pending=rows[n:],
-        pending_memos=({},) * pending,
-    )
-
-
-def check(method: Method, space: AnySpace, data: Data) -> None:
+def propose(method: Method, space: AnySpace, data: Data) -> str:
+    """Config that a method proposes, as JSON, after checking that it belongs to the space."""
     proposal = method.propose(data, np.random.default_rng(7))
-    again = method.propose(data, np.random.default_rng(7))
     config = proposal.config if proposal.x is None else space.decode(proposal.x)
-    repeat = again.config if again.x is None else space.decode(again.x)
     text = json.dumps(space.to_json(config))
-    assert text == json.dumps(space.to_json(repeat))  # a pure function of its data
     assert space.to_json(space.from_json(json.loads(text))) == json.loads(text)
     if proposal.x is not None:
         assert np.isfinite(proposal.x).all()
         assert ((proposal.x >= 0) & (proposal.x <= 1)).all()
     assert json.loads(json.dumps(proposal.memo)) == proposal.memo
+    return text
 
 
-@pytest.mark.parametrize("method", CASES)
+def losses_of(kind: str) -> np.ndarray:
+    """Losses of N trials."""
+    if kind == "equal losses":
+        return np.full(N, 2.5)
+    if kind == "extreme losses":
+        return np.array([1e300, -1e300, 1e-300, *np.linspace(-1, 1, N - 3)])
+    return np.sin(np.arange(float(N)))
+
+
+def test_every_method_and_preset_is_in_the_table() -> None:
+    assert {name for name, _, _ in VARIANTS.values()} == set(METHODS)
+    of_paper = {name for name, options, _ in VARIANTS.values() if options.get("preset") == "paper"}
+    for name in set(METHODS) - of_paper:
+        with pytest.raises(RayboError):
+            build_method(name, SPACES["one"], {"preset": "paper"})
+
+
+@pytest.mark.parametrize(("name", "options", "space"), CASES)
 class TestMethod:
-    def test_no_data(self, method: Method) -> None:
-        check(method, method.space, data_of(method.space, 0, np.empty(0)))
+    def test_no_data_and_one_datum(
+        self, name: str, options: dict[str, Any], space: AnySpace
+    ) -> None:
+        method = build_method(name, space, options)
+        propose(method, space, data_of(space, 0, np.empty(0)))
+        propose(method, space, data_of(space, 1, np.ones(1)))
 
-    def test_one_datum(self, method: Method) -> None:
-        check(method, method.space, data_of(method.space, 1, np.array([1.0])))
+    @pytest.mark.parametrize("kind", ["equal losses", "extreme losses", "equal points"])
+    def test_degenerate_data(
+        self, name: str, options: dict[str, Any], space: AnySpace, kind: str
+    ) -> None:
+        data = data_of(space, N, losses_of(kind))
+        if kind == "equal points":
+            data = data_of(space, N, losses_of(kind), X=np.repeat(data.X[:1], N, axis=0))
+        propose(build_method(name, space, options), space, data)
 
-    def test_equal_losses(self, method: Method) -> None:
-        check(method, method.space, data_of(method.space, 14, np.full(14, 2.5)))
+    def test_a_proposal_is_a_function_of_the_data_also_with_many_pending(
+        self, name: str, options: dict[str, Any], space: AnySpace
+    ) -> None:
+        method = build_method(name, space, options)
+        proposals = {
+            propose(method, space, data_of(space, N, losses_of(""), pending=50)) for _ in range(2)
+        }
+        assert len(proposals) == 1
 
-    def test_equal_points(self, method: Method) -> None:
-        losses = np.linspace(0, 1, 14)
-        check(method, method.space, data_of(method.space, 14, losses, copies=True))
+    def test_a_study_with_three_workers_resumes_with_the_same_proposals(
+        self, name: str, options: dict[str, Any], space: AnySpace
+    ) -> None:
+        first = Optimizer(space, name, seed=5, **options)
+        texts: list[str] = []
 
-    def test_extreme_losses(self, method: Method) -> None:
-        losses = np.array([1e300, -1e300, 1e-300, *np.linspace(-1, 1, 11)])
-        check(method, method.space, data_of(method.space, 14, losses))
+        def objective(config: Any) -> float:
+            texts.append(json.dumps(space.to_json(config)))
+            return float(np.sin(3.0 * len(texts)))
 
-    def test_many_pending(self, method: Method) -> None:
-        losses = np.sin(np.arange(14.0))
-        check(method, method.space, data_of(method.space, 14, losses, pending=50))
-
-    def test_a_study_runs_and_resumes_with_the_same_proposals(self, method: Method) -> None:
-        space = method.space
-        first = Optimizer(space, method, seed=5)
-        for i in range(15):
-            trial = first.ask()
-            if i % 6 == 5:
-                first.fail(trial.number, "on purpose")
-            else:
-                first.tell(trial.number, float(np.sin(3.0 * i)))
+        run_simulated(first, objective, N, workers=3, fails=(2,))
         first.ask()  # stays pending
         state = json.loads(json.dumps(first.state()))
-        second = Optimizer.from_state(state, space=space, method=method)
+        second = Optimizer.from_state(state, space=space)
         a, b = first.ask(), second.ask()
         assert space.to_json(a.config) == space.to_json(b.config)
-        assert len({json.dumps(space.to_json(t.config)) for t in first.trials}) == 17
+        assert [t.number for t in first.trials if t.state is State.FAILED] == [2]
+        assert len({json.dumps(space.to_json(t.config)) for t in first.trials}) == N + 2
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_an_unknown_option_is_refused_by_name(name: str) -> None:
     with pytest.raises(RayboError, match="has no option 'flavour'"):
-        build_method(name, SPACES["flat"], {"flavour": 1})
+        build_method(name, SPACES["box"], {"flavour": 1})
 
 
-@pytest.mark.parametrize("name", [n for n in METHODS if n not in ("random", "sobol")])
-@pytest.mark.parametrize("options", [{"preset": "thesis"}, {"n_init": 0}, {"n_init": "many"}])
-def test_bad_values_of_common_options_are_refused(name: str, options: dict) -> None:
-    with pytest.raises(RayboError, match=f"{next(iter(options))} must be"):
-        method_class(name)(SPACES["one"], **options)
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"preset": "thesis"}, "preset .*must be .*, got 'thesis'"),
+        ({"n_init": 0}, "n_init must be"),
+        ({"n_init": "many"}, "n_init must be"),
+    ],
+)
+def test_bad_values_of_common_options_are_refused(name: str, options: dict, words: str) -> None:
+    with pytest.raises(RayboError, match=words):
+        build_method(name, SPACES["one"], options)
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_a_method_is_rebuilt_from_its_description(name: str) -> None:
-    method = build_method(name, SPACES["one"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_method_is_rebuilt_from_its_description(variant: str) -> None:
+    name, options, kinds = VARIANTS[variant]
+    space = next(SPACES[kind] for kind in kinds if accepted(name, options, SPACES[kind]))
+    method = build_method(name, space, options)
     described = json.loads(json.dumps(describe_method(method)))
     assert described["name"] == name
-    assert build_method(name, SPACES["one"], described["options"]) == method
+    rebuilt = build_method(name, space, described["options"])
+    assert type(rebuilt) is type(method)
+    assert rebuilt == method
 
 
 def test_an_unknown_method_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(RayboError, match="'annealing' is not known; choose one of random, sobol"):
+    with pytest.raises(
+        RayboError, match=r"'annealing' is not known.* choose one of random, sobol"
+    ):
         build_method("annealing", SPACES["one"])
 
 
@@ -164,13 +216,9 @@ TIMED = [name for name in METHODS if "seconds" in option_names(method_class(name
 
 
 @pytest.mark.parametrize("name", TIMED)
-def test_more_time_is_more_searches_and_the_least_is_one(
+def test_more_seconds_are_more_searches_and_the_least_is_one(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study = Optimizer(SPACES["box"], method=name, seconds=1e-9)
-    for _ in range(40):
-        trial = study.ask()
-        study.tell(trial.number, float(np.square(trial.config["x"]).sum()))
     calls: list[float] = []
     search = Timed.__call__
 
@@ -181,10 +229,11 @@ def test_more_time_is_more_searches_and_the_least_is_one(
 
         return search(replace(self, search=one), f, region, rng)
 
+    study = Optimizer(SPACES["box"], name, n_init=4, seconds=1e-9)
+    run_simulated(study, lambda config: float(np.square(config["x"]).sum()), 12, workers=1)
     monkeypatch.setattr(Timed, "__call__", counted)
-    for seconds in (1e-9, 2.0):
-        build_method(name, SPACES["box"], {"seconds": seconds}).propose(
-            study._study._data(40, 0), np.random.default_rng(7)
-        )
+    for seconds in (1e-9, 1.0):
+        method = build_method(name, SPACES["box"], {"n_init": 4, "seconds": seconds})
+        Optimizer.from_state(study.state(), method=method).ask()
     assert calls.count(1e-9) == 1
-    assert calls.count(2.0) > 1
+    assert calls.count(1.0) > 1
