@@ -71,3 +71,8 @@ class Method(Protocol):
 
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
         """Next point to evaluate."""
+
+
+def lane_of(number: int, lanes: int) -> int:
+    """Return the lane, from 0 to `lanes` - 1, that trial `number` belongs to."""
+    return number % lanes

@@ -47,6 +47,20 @@ def load_objective(path: str, folder: Path) -> Any:
     return found
 
 
+def import_path(function: Any) -> str | None:
+    """Return the MODULE:FUNCTION from which `load_objective` gets `function`, or None."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    if not module or not name or module == "__main__" or "<" in name:
+        return None
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError):
+        return None
+    return f"{module}:{name}" if found is function else None
+
+
 def _import(name: str, folder: Path) -> ModuleType:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))

@@ -1,11 +1,13 @@
-"""A trial: one config, and what became of it."""
+"""Trial: one config and its result, as a user sees it and as a journal holds it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
+
+from raybo.space.any_space import AnySpace
 
 
 class State(StrEnum):
@@ -18,7 +20,11 @@ class State(StrEnum):
 
 @dataclass
 class Trial:
-    """One evaluation of the objective; `value` is the user's own value, None until it is told."""
+    """One evaluation of the objective, as a user sees it.
+
+    `value` is what the objective returned, whatever the mode; None until it is told, and for a
+    trial that failed.
+    """
 
     number: int
     config: Mapping[str, Any]
@@ -28,5 +34,52 @@ class Trial:
     attempts: int = 0
     started: float | None = None  # seconds since the epoch
     finished: float | None = None
-    extra: dict[str, Any] = field(default_factory=dict)  # what else the objective returned
-    memo: dict[str, Any] = field(default_factory=dict)  # what the method noted with the proposal
+    extra: dict[str, Any] = field(default_factory=dict)  # other entries of the result
+    memo: dict[str, Any] = field(default_factory=dict)  # what the method noted, in JSON
+
+
+@dataclass
+class TrialRecord:
+    """A trial with its config in JSON, as journals hold it and processes exchange it.
+
+    The fields are those of `Trial`; `encode` and `decode` convert between the two.
+    """
+
+    number: int
+    config: Any
+    value: float | None = None
+    state: State = State.PENDING
+    reason: str | None = None
+    attempts: int = 0
+    started: float | None = None
+    finished: float | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    memo: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON."""
+        return {**vars(self), "state": self.state.value}
+
+    @classmethod
+    def from_json(cls, item: Mapping[str, Any]) -> TrialRecord:
+        """Return the record that `to_json` wrote."""
+        return cls(**{**item, "state": State(item["state"])})
+
+
+AnyTrial = TypeVar("AnyTrial", Trial, TrialRecord)
+
+
+def encode(trial: Trial, space: AnySpace) -> TrialRecord:
+    """Return `trial` with its config in JSON."""
+    return TrialRecord(**{**vars(trial), "config": space.to_json(trial.config)})
+
+
+def decode(record: TrialRecord, space: AnySpace) -> Trial:
+    """Return the trial that `record` holds, its config decoded by `space`."""
+    return Trial(**{**vars(record), "config": space.from_json(record.config)})
+
+
+def best_of(trials: Iterable[AnyTrial], loss: Callable[[float], float]) -> AnyTrial | None:
+    """Return the trial whose value has the smallest loss; None when no trial has a value."""
+    done = [trial for trial in trials if trial.value is not None]
+    return min(done, key=lambda trial: loss(trial.value or 0.0), default=None)

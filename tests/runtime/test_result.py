@@ -16,7 +16,8 @@ from raybo.space.box import Box
 from raybo.space.parameters import Choice, Float, Int
 from raybo.space.space import Space
 from raybo.study.journal.journal import Journal
-from raybo.study.names import fresh_name, import_path
+from raybo.runtime.code import import_path
+from raybo.study.names import fresh_name
 from raybo.study.trial import State, Trial
 
 SPACE = Space(

@@ -25,14 +25,14 @@ from typing import Any
 
 from raybo.errors import JournalError
 from raybo.study.journal.journal import Contents
-from raybo.study.trial import State, Trial
+from raybo.study.trial import State, TrialRecord
 
 
 @dataclass
 class Entry:
-    """A trial, its config still in JSON, and what only the runtime wants to know of it."""
+    """A trial, and what only the runtime needs to know about it."""
 
-    trial: Trial
+    trial: TrialRecord
     source: str = "method"  # "method", "point" or "given"
     errors: int = 0  # attempts that failed by themselves
     losses: int = 0  # attempts lost with a node, a coordinator or a driver
@@ -41,15 +41,13 @@ class Entry:
     traceback: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON."""
-        return {**vars(self), "trial": vars(self.trial)}
+        """Return the fields as JSON."""
+        return {**vars(self), "trial": self.trial.to_json()}
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> Entry:
         """Entry written by `to_json`."""
-        trial = Trial(**item["trial"])
-        trial.state = State(trial.state)
-        return cls(**{**item, "trial": trial})
+        return cls(**{**item, "trial": TrialRecord.from_json(item["trial"])})
 
 
 @dataclass
@@ -100,8 +98,8 @@ class Record:
         return cls(**{**state, "entries": {e.trial.number: e for e in entries}})
 
     @property
-    def trials(self) -> list[Trial]:
-        """All trials, by number; their configs are in JSON."""
+    def trials(self) -> list[TrialRecord]:
+        """All trials, by number."""
         return [self.entries[number].trial for number in sorted(self.entries)]
 
     @property
@@ -170,10 +168,10 @@ class Record:
         number = event["number"]
         if number in self.entries:
             raise JournalError(f"trial {number} was asked twice")
-        trial = Trial(number, event["config"], memo=dict(event.get("memo", {})))
+        trial = TrialRecord(number, event["config"], memo=dict(event.get("memo", {})))
         self.entries[number] = Entry(trial, source)
 
-    def _finish(self, event: Mapping[str, Any], state: State) -> Trial:
+    def _finish(self, event: Mapping[str, Any], state: State) -> TrialRecord:
         trial = self._pending(event["number"]).trial
         trial.state = state
         trial.attempts = event.get("attempts", trial.attempts)

@@ -7,11 +7,11 @@ import pytest
 from raybo.methods.base import MOST_HASTE
 from raybo.runtime.proposals.pacing import (
     CALL_SECONDS,
-    CAUTION,
+    SAFETY_FACTOR,
     buffer_size,
     is_fresh,
     next_haste,
-    usual_pace,
+    typical_seconds,
 )
 
 
@@ -35,7 +35,7 @@ def naive(finishes: list[float], idle: int, tau: float) -> int:
 def test_no_worker_waits_for_a_proposal(finishes: list[float], idle: int) -> None:
     for seconds in (0.05, 0.3, 2.0):
         made = buffer_size(finishes, idle, seconds)
-        assert made == naive(finishes, idle, CAUTION * (seconds + CALL_SECONDS))
+        assert made == naive(finishes, idle, SAFETY_FACTOR * (seconds + CALL_SECONDS))
 
 
 def test_finishes_that_are_overdue_count_as_due_now() -> None:
@@ -70,6 +70,6 @@ def test_there_is_haste_from_the_first_model_on_where_many_trials_finish_each_se
 
 
 def test_a_model_is_expected_to_take_time_where_there_is_haste() -> None:
-    assert usual_pace(64.0) > 0
-    assert usual_pace(20.0) > usual_pace(64.0)  # less haste, more effort
-    assert usual_pace(1.0) == 0.0
+    assert typical_seconds(64.0) > 0
+    assert typical_seconds(20.0) > typical_seconds(64.0)  # less haste, more effort
+    assert typical_seconds(1.0) == 0.0

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import numpy as np
 import pytest
 from ray import exceptions
 
-from raybo.runtime.evaluations.evaluate import Work, evaluate
+from raybo.runtime.evaluations.evaluate import Evaluation, Work, evaluate
 from raybo.runtime.evaluations.failures import (
     MAX_LOSSES,
     Failure,
@@ -71,16 +72,16 @@ def test_what_is_tried_again(failure: Failure, errors: int, losses: int, again: 
     assert failure.allows_retry(errors, losses, retries=1) == again
 
 
-def run(function: Any) -> dict[str, Any]:
+def run(function: Any) -> Evaluation:
     space = Space({"x": Float(0, 1)})
     return evaluate(Work(function, space, Objective("min", "loss")), {"x": 0.5})
 
 
-def test_an_outcome_has_value_extra_and_times() -> None:
-    outcome = run(lambda config: {"loss": config["x"], "steps": 3})
-    assert (outcome["value"], outcome["extra"]) == (0.5, {"steps": 3})
-    assert outcome["started"] > 1e9
-    assert 0 <= outcome["seconds"] < 60
+def test_an_evaluation_has_value_extra_and_times() -> None:
+    before = time.time()
+    found = run(lambda config: {"loss": config["x"], "steps": 3})
+    assert (found.value, found.extra, found.failure) == (0.5, {"steps": 3}, None)
+    assert before <= found.started <= found.started + found.seconds <= time.time() + 0.01
 
 
 def test_the_reason_of_an_exception_names_the_users_line() -> None:
@@ -88,11 +89,39 @@ def test_the_reason_of_an_exception_names_the_users_line() -> None:
         json.loads("{")  # raises in the library, called from here
         return 0.0
 
-    failure = Failure(**run(objective)["failure"])
+    failure = run(objective).failure
+    assert failure is not None
     assert failure.cause == "exception"
     assert failure.reason.startswith("JSONDecodeError: Expecting property name")
     assert failure.reason.endswith(f"(test_failures.py:{objective.__code__.co_firstlineno + 1})")
     assert "json.loads" in failure.traceback
+
+
+class Own(BaseException):
+    """An exception of the user's, beside Exception."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [GeneratorExit("x"), KeyboardInterrupt("x"), SystemExit("x"), Own("x"), StopIteration("x")],
+    ids=repr,
+)
+def test_whatever_an_objective_raises_is_the_failure_of_its_trial(error: BaseException) -> None:
+    def objective(_: Any) -> float:
+        raise error
+
+    found = run(objective)
+    assert found.value is None
+    assert found.failure is not None
+    assert found.failure.cause == "exception"
+    assert found.failure.reason.startswith(f"{type(error).__name__}: x (test_failures.py:")
+
+
+def test_a_reason_can_be_written_in_utf8() -> None:
+    """A file name that is not UTF-8 comes as lone surrogates, which no report could write."""
+    failure = failure_of_exception(ValueError("file \udcff not found"))
+    assert failure.reason == "ValueError: file \\udcff not found"
+    assert failure.traceback.encode("utf-8")
 
 
 def test_transient_errors_are_told_by_their_class() -> None:
