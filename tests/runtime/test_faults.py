@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -30,10 +31,13 @@ FAULTS = {
     "network": (2, r"ConnectionResetError: peer \(test_faults.py:\d+\)"),
     "unpicklable": (1, r"Odd: .*\(test_faults.py:\d+\)"),
     "leave": (1, r"SystemExit: 3"),
+    "close": (1, r"GeneratorExit \(test_faults.py:\d+\)"),
+    "interrupt": (1, r"KeyboardInterrupt \(test_faults.py:\d+\)"),
     "exit": (2, _CRASH),
     "kill": (2, _CRASH),
     "segv": (2, _CRASH),
     "hang": (1, r"timeout after 3 s"),
+    "freeze": (1, r"timeout after 3 s"),
     "nan": (1, r"returned nan, not a finite number"),
     "inf": (1, r"returned -inf, not a finite number"),
     "none": (1, r"returned None \(NoneType\), not a number"),
@@ -70,12 +74,15 @@ def make_objective() -> Any:
             "network": ConnectionResetError("peer"),
             "unpicklable": Odd(),
             "leave": SystemExit(3),
+            "close": GeneratorExit(),
+            "interrupt": KeyboardInterrupt(),
         }
         acts: dict[str, Any] = {
             "exit": lambda: os._exit(1),
             "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
             "segv": lambda: os.kill(os.getpid(), signal.SIGSEGV),
             "hang": lambda: time.sleep(600),
+            "freeze": lambda: os.kill(os.getpid(), signal.SIGSTOP),
         }
         fault = config["fault"]
         if fault in errors:
@@ -187,6 +194,40 @@ def test_killed_actors_lose_nothing_and_double_nothing(tmp_path: Path, victim: s
     assert [acknowledged[n] for n in range(40)] == result.trials
     assert load_result("k", tmp_path).trials == result.trials
     assert len({t.config["x"] for t in result.trials}) == 40
+
+
+def test_ctrl_c_is_remembered_when_the_coordinator_dies_while_it_drains(tmp_path: Path) -> None:
+    def objective(config: dict[str, Any]) -> float:
+        time.sleep(1.5 * config["x"])
+        return float(config["x"])
+
+    def kill() -> None:
+        pid = _pid_of("CoordinatorActor")
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+
+    timers = []
+
+    def interrupt(_: Trial) -> None:
+        if not timers:
+            signal.raise_signal(signal.SIGINT)
+            timers.append(threading.Timer(0.5, kill))  # while a trial of 1.5 s is waited for
+            timers[0].start()
+
+    result = raybo.optimize(
+        objective,
+        {"x": Float(0, 1)},
+        method="random",
+        points=[{"x": 0.0}, {"x": 1.0}],
+        max_trials=50,
+        workers=2,
+        storage=tmp_path,
+        progress=False,
+        callbacks=[interrupt],
+    )
+    timers[0].join()
+    assert result.stop_reason == "interrupted: drained"
+    assert len(result.trials) < 10
 
 
 def test_no_actor_outlives_its_study(tmp_path: Path) -> None:
