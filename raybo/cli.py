@@ -237,7 +237,7 @@ def list_command(storage: str, as_json: bool) -> None:
     import dataclasses
 
     from raybo.report.status import study_table
-    from raybo.result import list_studies
+    from raybo.study.outcome import list_studies
 
     studies = list_studies(storage)
     if as_json:
@@ -333,7 +333,7 @@ def _finish(result: Result, storage: str, trials: int | None) -> None:
     from raybo.report.status import closing_text
 
     click.echo(closing_text(result, "" if storage == STORAGE else f" --storage {storage}", trials))
-    if result.stop_reason.startswith("interrupted"):
+    if result.stop is not None and result.stop.kind == "interrupted":
         sys.exit(INTERRUPTED)
 
 

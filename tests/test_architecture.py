@@ -1,8 +1,10 @@
-"""The layers: who may import whom, where torch and ray may appear."""
+"""The layers: who may import whom, where torch and ray may appear, and no cycles."""
 
 from __future__ import annotations
 
 import ast
+import graphlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +18,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # A module imports only from its own layer or from those it may reach.
 LAYERS = [
-    *("errors", "space", "surrogate", "acquisition", "methods", "study"),
+    *("arrays", "errors", "space", "surrogate", "acquisition", "methods", "study"),
     *("report", "result", "runtime", "tune", "benchmarks"),
 ]
 BELOW = {layer: set(LAYERS[: i + 1]) for i, layer in enumerate(LAYERS)}
@@ -24,17 +26,42 @@ TORCH = {"surrogate", "acquisition", "methods", "benchmarks"}
 RAY = {"runtime", "tune", "benchmarks"}
 TOP = {"__init__", "__main__", "cli", "cli_options", "demo"}  # may import anything
 
+# Modules that name others by strings: to load them on first use, or as a process or a logger.
+REGISTRIES = {
+    "__init__.py",
+    "methods/registry.py",
+    "tune/__init__.py",
+    "benchmarks/cli.py",
+    "benchmarks/faults/chaos.py",
+    "benchmarks/faults/damage.py",
+    "benchmarks/problems/registry.py",
+    "benchmarks/tuners/registry.py",
+}
+
+
+def name_of(path: Path) -> str:
+    """Dotted name of a module."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+NAMES = {name_of(path) for path in MODULES}
+
 
 def layer_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
 def imports(path: Path) -> Iterator[str]:
+    """Names of the imported modules, wherever in the file the import stands."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield node.module or ""
+            module = node.module or ""
+            for alias in node.names:  # a module of a package, or a name of a module
+                inside = f"{module}.{alias.name}"
+                yield inside if inside in NAMES else module
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
@@ -48,6 +75,26 @@ def test_module_imports_only_from_layers_below(path: Path) -> None:
             assert layer in TORCH, f"{layer} imports {name}"
         if parts[0] == "ray":
             assert layer in RAY or layer in TOP, f"{layer} imports {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_only_registries_name_modules_by_strings(path: Path) -> None:
+    if str(path.relative_to(PACKAGE)) in REGISTRIES:
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            named = re.fullmatch(r"raybo\.[\w.]*(:\w*)?", node.value)
+            assert not named, f"line {node.lineno}: {node.value!r}; import it"
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    # The package itself is left out: its public names are loaded on first use.
+    graph = {name_of(path): {n for n in imports(path) if n in NAMES} for path in MODULES}
+    del graph["raybo"]
+    try:
+        graphlib.TopologicalSorter({k: v - {"raybo"} for k, v in graph.items()}).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
 
 
 def test_package_files_hold_only_a_docstring() -> None:

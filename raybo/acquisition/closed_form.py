@@ -10,25 +10,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dtrtrs
 from scipy.special import erfcx, ndtr
 from torch import Tensor
 
-from raybo.acquisition.functions import ACQUISITIONS
-from raybo.acquisition.maximizers.base import Acquisition, with_gradient
+from raybo.acquisition.functions import ACQUISITIONS, SERIES_BELOW
+from raybo.arrays import Array
 from raybo.errors import SurrogateError
-from raybo.surrogate.gp import GP, LEAST_VARIANCE, MEAN
+from raybo.surrogate.gp import GP, LEAST_VARIANCE
+from raybo.surrogate.kernels.projected import ROWS, Projected
 from raybo.surrogate.kernels.stationary import Stationary, matern52_and_slope
 
-Array = NDArray[np.float64]
-
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
-_SERIES_BELOW = -200.0
 
 
 class Score(NamedTuple):
@@ -51,7 +49,7 @@ class ClosedForm:
         self.matern = kernel.shape == "matern52"
         self.lengthscale = gp.theta["lengthscale"].numpy()
         self.variance = float(gp.theta["variance"]) if kernel.scaled else 1.0
-        self.mean = float(gp.theta[MEAN])
+        self.mean = float(gp.mean)
         self.alpha = gp.alpha.numpy()
         self.chol = np.asfortranarray(gp.chol.numpy())
         X = gp.X.numpy() / self.lengthscale
@@ -99,21 +97,31 @@ class ClosedForm:
         return score.value, gradient
 
 
-class Along:
-    """An acquisition of projected rows, as one of the rows themselves."""
+class ClosedFormProjected:
+    """The same for a process with a `Projected` kernel, by the chain rule."""
 
-    def __init__(self, f: Acquisition, W: Array) -> None:
-        self.f, self.W = f, W
-        self.projection = torch.as_tensor(W)
+    def __init__(self, gp: GP, name: str, level: float) -> None:
+        kernel = gp.kernel
+        if not isinstance(kernel, Projected):
+            raise SurrogateError(f"this closed form needs a projected kernel, not {kernel}")
+        theta = {k: v for k, v in gp.theta.items() if k != ROWS}
+        inner = replace(gp, kernel=kernel.inner, theta=theta, X=kernel.project(gp.X, gp.theta))
+        self.plain, self.level, self.gp = ACQUISITIONS[name], level, gp
+        self.inner = ClosedForm(inner, name, level)
+        self.rows, self.clip = gp.theta[ROWS].log().numpy(), kernel.clip
 
     def __call__(self, X: Tensor) -> Tensor:
-        """Values (m,)."""
-        return self.f(X @ self.projection)
+        """Values (m,), differentiable by autograd like any acquisition."""
+        return self.plain(self.gp.posterior(X), torch.as_tensor(self.level, dtype=X.dtype))
 
     def with_gradient(self, X: Array) -> tuple[Array, Array]:
-        """Values (m,) and gradients (m, D)."""
-        value, gradient = with_gradient(self.f, X @ self.W)
-        return value, gradient @ self.W.T
+        """Values (m,) and gradients (m, d)."""
+        P = X @ self.rows.T
+        if not self.clip:
+            value, gradient = self.inner.with_gradient(P)
+            return value, gradient @ self.rows
+        value, gradient = self.inner.with_gradient(0.5 * np.clip(P, -1.0, 1.0))
+        return value, 0.5 * (gradient * (np.abs(P) < 1.0)) @ self.rows
 
 
 def _solve(chol: Array, rows: Array, trans: int) -> Array:
@@ -123,7 +131,7 @@ def _solve(chol: Array, rows: Array, trans: int) -> Array:
 
 def log_h(z: Array) -> tuple[Array, Array]:
     """log(phi(z) + z Phi(z)) and its derivative, as `functions.log_h`."""
-    left = np.clip(z, _SERIES_BELOW, 0.0)
+    left = np.clip(z, SERIES_BELOW, 0.0)
     mills = math.sqrt(math.pi / 2.0) * erfcx(left * -math.sqrt(0.5))
     inner = 1.0 + left * mills
     value = np.log(inner) - (0.5 * left * left + _LOG_SQRT_2PI)
@@ -133,11 +141,11 @@ def log_h(z: Array) -> tuple[Array, Array]:
         cdf = ndtr(right)
         h = np.exp(-0.5 * right * right - _LOG_SQRT_2PI) + right * cdf
         value, slope = np.where(z > 0, np.log(h), value), np.where(z > 0, cdf / h, slope)
-    if z.min(initial=0.0) < _SERIES_BELOW:
-        far = np.minimum(z, _SERIES_BELOW)
+    if z.min(initial=0.0) < SERIES_BELOW:
+        far = np.minimum(z, SERIES_BELOW)
         tail = (1.0 / far) ** 2
         series = np.log1p(tail * (15.0 * tail - 3.0)) - 2.0 * np.log(-far) - _LOG_SQRT_2PI
-        is_far = z < _SERIES_BELOW
+        is_far = z < SERIES_BELOW
         value = np.where(is_far, series - 0.5 * far * far, value)
         slope = np.where(is_far, -far * (1.0 + 2.0 * tail), slope)
     return value, slope

@@ -1,4 +1,4 @@
-"""Acquisition functions of a posterior, for minimisation: the larger, the more worth a look."""
+"""Acquisition functions of a posterior, for minimisation: larger is better."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from raybo.surrogate.gp import Posterior
 from raybo.surrogate.linalg import with_slope
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
-_SERIES_BELOW = -200.0  # there the closed form has lost six digits, the series none
+SERIES_BELOW = -200.0  # there the closed form has lost six digits, the series none
 
 
 def log_h(z: Tensor) -> Tensor:
@@ -22,11 +22,11 @@ def log_h(z: Tensor) -> Tensor:
     """
     with torch.no_grad():
         # Left: h = phi(z) (1 + z R) with Mills' ratio R = Phi / phi.
-        left = z.clamp(_SERIES_BELOW, 0.0)
+        left = z.clamp(SERIES_BELOW, 0.0)
         mills = math.sqrt(math.pi / 2.0) * torch.special.erfcx(-left / math.sqrt(2.0))
         inner = 1.0 + left * mills
         # Far left: 1 + z R = z^-2 (1 - 3 z^-2 + 15 z^-4 ...), and Phi / h = |z| (1 + 2 z^-2 ...).
-        far = z.clamp_max(_SERIES_BELOW)
+        far = z.clamp_max(SERIES_BELOW)
         tail = far.reciprocal().square()
         far_inner = torch.log1p(tail * (-3.0 + 15.0 * tail)) - 2.0 * torch.log(-far)
         # Right: direct.
@@ -34,7 +34,7 @@ def log_h(z: Tensor) -> Tensor:
         cdf = torch.special.ndtr(right)
         h = torch.exp(-0.5 * right.square() - _LOG_SQRT_2PI) + right * cdf
         log_phi = -0.5 * z.clamp_max(0.0).square() - _LOG_SQRT_2PI
-        is_far, is_left = z < _SERIES_BELOW, z < 0.0
+        is_far, is_left = z < SERIES_BELOW, z < 0.0
         value = torch.where(
             is_left, log_phi + torch.where(is_far, far_inner, torch.log(inner)), torch.log(h)
         )
@@ -58,6 +58,14 @@ def ei(posterior: Posterior, best: Tensor) -> Tensor:
 def ucb(posterior: Posterior, beta: float | Tensor) -> Tensor:
     """-(mean - sqrt(beta) sd): the lower confidence bound of the loss, as a gain."""
     return (beta * posterior.variance).sqrt() - posterior.mean
+
+
+def exploration(dim: int, t: int) -> float:
+    """beta_t = 0.2 d ln(2t), the weight of the variance in `ucb` after t evaluations.
+
+    That of the authors' code of Add-GP-UCB (Kandasamy, Schneider, Poczos 2015, section 4.1).
+    """
+    return 0.2 * dim * math.log(2.0 * t)
 
 
 ACQUISITIONS: dict[str, Callable[[Posterior, Tensor], Tensor]] = {

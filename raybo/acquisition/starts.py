@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raybo.arrays import Array
 from raybo.space.sobol import sobol_rows
-
-Array = NDArray[np.float64]
 
 _SOBOL_LIMIT = 1024  # columns; beyond it uniform points fill as well and cost less
 

@@ -1,9 +1,8 @@
-"""What methods with a Gaussian process share: its fit from the data, and where to search."""
+"""The Gaussian process of a method's data: which kernel, when it is fitted again, what is kept."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,52 +10,44 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raybo.acquisition.closed_form import ClosedForm
-from raybo.acquisition.functions import ACQUISITIONS
-from raybo.acquisition.maximizers.base import Acquisition, Region
-from raybo.acquisition.maximizers.elastic import Family, stretch
-from raybo.acquisition.starts import around, spread
-from raybo.methods.base import Array, Data
+from raybo.arrays import Array
+from raybo.methods.base import FULL, Data
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.gp import GP
-from raybo.surrogate.kernels.base import (
-    Hyper,
-    Kernel,
-    LogNormal,
-    OnColumns,
-    Product,
-    Theta,
-    starting_theta,
-)
+from raybo.surrogate.kernels.base import Hyper, Kernel, LogNormal, OnColumns, Product, Theta
 from raybo.surrogate.kernels.hamming import Hamming
-from raybo.surrogate.kernels.stationary import SE, Matern52, Stationary
-from raybo.surrogate.map import NOISE_HYPER, fit
-from raybo.surrogate.outcomes import MILD, Tail, standardize
-
-Fit = Callable[..., dict[str, Tensor]]  # like `raybo.surrogate.map.fit`
+from raybo.surrogate.kernels.stationary import Stationary
+from raybo.surrogate.map import NOISE_HYPER, fit, starting_theta
+from raybo.surrogate.outcomes import WIDE_TAIL, Tail, standardize
 
 # Most objectives are exact, or nearly. Under the usual prior, LogNormal(-4, 1), the noise of the
-# first fits is large enough that points are tried again beside themselves: regret of bo after 100
-# evaluations, median of 10 seeds, 3e-7 on Branin and 8e-6 on Hartmann6, with eight in flight 3e-6
-# and 3e-5; under this one 6e-7 and 8e-7, 2e-7 and 2e-6. Where values are noisy it searches wider:
-# Hartmann6 with deviation 0.2, the last 20 of 70 points 0.59 above the minimum, not 0.33, 6 seeds.
+# first fits is large enough that points are tried again beside themselves. Regret of bo after 100
+# evaluations, median of 10 seeds: 3e-7 on Branin and 8e-6 on Hartmann6, with eight in flight 3e-6
+# and 3e-5; under this prior 6e-7 and 8e-7, 2e-7 and 2e-6. Where values are noisy it searches
+# wider: Hartmann6 with deviation 0.2, the last 20 of 70 points 0.59 above the minimum, not 0.33.
 SMALL_NOISE = Hyper("noise", (), 1e-8, 1.0, 1e-4, LogNormal(-8.0, 2.0))
 
-GRID_LIMIT = 64  # values of a column searched one by one; a longer range is searched as continuous
+Starts = Callable[[Theta], Sequence[Theta]]  # last hyperparameters -> others to start a fit from
 
 
-def mixed_kernel(space: AnySpace, shape: str, *, ard: bool = True, scaled: bool = False) -> Kernel:
+def mixed_kernel(
+    space: AnySpace,
+    shape: str,
+    *,
+    ard: bool = True,
+    scaled: bool = False,
+    lengthscale: float | None = None,
+) -> Kernel:
     """Kernel over all columns: by distance where values have an order, else by equality."""
     unordered = unordered_columns(space)
     ordered = tuple(i for i in range(space.dim) if i not in unordered)
-    stationary = Matern52 if shape == "matern52" else SE
+    by_distance = Stationary(len(ordered), shape, ard, scaled, lengthscale=lengthscale)
     if not unordered:
-        return stationary(space.dim, ard=ard, scaled=scaled)
+        return by_distance
     by_equality = OnColumns(Hamming(len(unordered)), unordered)
     if not ordered:
         return by_equality
-    by_distance = OnColumns(stationary(len(ordered), ard=ard, scaled=scaled), ordered)
-    return Product((by_distance, by_equality))
+    return Product((OnColumns(by_distance, ordered), by_equality))
 
 
 def unordered_columns(space: AnySpace) -> tuple[int, ...]:
@@ -67,47 +58,59 @@ def unordered_columns(space: AnySpace) -> tuple[int, ...]:
 def fitted_gp(
     kernel: Kernel,
     data: Data,
-    device: str,
     *,
     noise: Hyper = NOISE_HYPER,
-    fit: Fit = fit,
-    bad_side: Tail = MILD,
-    refits: int = 10,
+    mean: float | None = None,
+    bad_side: Tail = WIDE_TAIL,
+    more_starts: Starts | None = None,
+    device: str = "cpu",
 ) -> tuple[GP, dict[str, Any]]:
     """The Gaussian process of the told rows, and what to remember of it.
 
-    Hyperparameters are fitted again when the data have grown by 1/`refits` since the last fit,
-    which is found in the memos; in between the model costs one Cholesky factor, and nothing where
-    no result has come since the last proposal. A fit starts from the last one; `fit` is for
-    kernels that have a better way to it than the common one.
+    Hyperparameters are fitted again when the data have grown by the share that the effort says,
+    from those of the last fit, which the memos hold. In between the model costs one Cholesky
+    factor, and nothing where no result has come since the last proposal.
+
+    Parameters
+    ----------
+    kernel
+        Covariance of the process.
+    data
+        Rows, losses and memos.
+    noise, mean
+        As in `raybo.surrogate.map.fit`.
+    bad_side
+        How far losses much worse than the median are drawn in, as in `standardize`.
+    more_starts
+        Makes further starts of a fit from the first one.
+    device
+        Where torch computes.
     """
+    names = [h.name for h in (*kernel.hypers, noise)]
+    last = data.last_fit("theta")
+    known = last is not None and last["theta"].keys() >= set(names)
+    theta = starting_theta(kernel, noise, device)
+    if last is not None and known:
+        theta = theta_from_json({name: last["theta"][name] for name in names}, device)
+    kept: _Cached | None = data.cache.get("gp")
+    due = last is None or not known or data.is_refit_due(last["fitted"])
+    if not due and kept is not None and kept.serves(kernel, data, theta_to_json(theta)):
+        return kept.gp, {}
     X = torch.as_tensor(data.X, device=device)
     y = torch.as_tensor(standardize(data.loss, bad_side), device=device)
-    names = {h.name for h in kernel.hypers}  # a study of an earlier version may lack some
-    last = max(
-        (m for m in (*data.memos, *data.pending_memos) if names <= m.get("theta", {}).keys()),
-        key=lambda m: m["fitted"],
-        default=None,
-    )
-    n = len(y)
     memo: dict[str, Any] = {}
-    if last is not None and n - last["fitted"] < max(1, last["fitted"] // refits):
-        known: _Known | None = data.scratch.get("gp")
-        if known is not None and known.serves(kernel, data, last["theta"]):
-            return known.gp, memo
-        theta = theta_from_json(last["theta"], device)
-    else:
-        start = {**starting_theta(kernel), "noise": torch.tensor(noise.start, dtype=torch.float64)}
-        first = start if last is None else theta_from_json(last["theta"], device)
-        theta = fit(kernel, X, y, [first], noise=noise)
-        memo = {"theta": theta_to_json(theta), "fitted": n}
-    gp = GP.of(kernel, theta, X, y)
-    data.scratch["gp"] = _Known(gp, theta_to_json(theta), data.X, data.loss)
+    if due:
+        starts = [theta, *(more_starts(theta) if more_starts else ())]
+        iterations = data.effort.fit_iterations
+        theta = fit(kernel, X, y, starts, noise=noise, mean=mean, max_iterations=iterations)
+        memo = {"theta": theta_to_json(theta), "fitted": len(y)}
+    gp = GP.of(kernel, theta, X, y, mean)
+    data.cache["gp"] = _Cached(gp, theta_to_json(theta), data.X, data.loss)
     return gp, memo
 
 
 @dataclass(frozen=True)
-class _Known:
+class _Cached:
     """The model of an earlier proposal."""
 
     gp: GP
@@ -116,6 +119,7 @@ class _Known:
     loss: Array
 
     def serves(self, kernel: Kernel, data: Data, theta: Mapping[str, Any]) -> bool:
+        """Whether it is the model of `data` under `theta`."""
         return (
             kernel == self.gp.kernel
             and theta == self.theta
@@ -125,19 +129,20 @@ class _Known:
 
 
 def with_pending(gp: GP, data: Data) -> GP:
-    """The process with the pending rows told their means (Desautels et al. 2014).
+    """The process with the pending rows at their posterior mean (Desautels et al. 2014).
 
-    In haste, proposals with no result between them extend one factor row by row. That differs
-    from the factor of all rows in the last digits, so otherwise, where a replayed study is to
-    propose the same points to the last digit, there is one for all.
+    With less than full effort, proposals with no result between them extend one factor row by
+    row. That differs from the factor of all rows in the last digits, so with full effort, where a
+    replayed study proposes the same points to the last digit, there is one factor for all.
     """
-    told, pending, known = data.scratch.get("pending", (None, data.pending, gp))
+    told, pending, conditioned = data.cache.get("pending", (None, data.pending, gp))
     n = len(pending)
-    if not data.haste or told is not gp or not np.array_equal(pending, data.pending[:n]):
-        n, known = 0, gp
-    gp_now: GP = known.condition_on_mean(torch.as_tensor(data.pending[n:], device=gp.X.device))
-    data.scratch["pending"] = gp, data.pending, gp_now
-    return gp_now
+    if data.effort == FULL or told is not gp or not np.array_equal(pending, data.pending[:n]):
+        n, conditioned = 0, gp
+    rows = torch.as_tensor(data.pending[n:], device=gp.X.device)
+    conditioned = conditioned.condition_on_mean(rows)
+    data.cache["pending"] = gp, data.pending, conditioned
+    return conditioned
 
 
 def theta_to_json(theta: Theta) -> dict[str, Any]:
@@ -148,55 +153,3 @@ def theta_to_json(theta: Theta) -> dict[str, Any]:
 def theta_from_json(item: Mapping[str, Any], device: str = "cpu") -> dict[str, Tensor]:
     """Hyperparameters written by `theta_to_json`."""
     return {k: torch.tensor(v, dtype=torch.float64, device=device) for k, v in item.items()}
-
-
-def acquisition_of(gp: GP, name: str, best: Tensor, n: int) -> Acquisition:
-    """The acquisition called `name` of a model of n told rows."""
-    beta = 0.2 * gp.X.shape[1] * math.log(2.0 * n)  # Kandasamy et al. 2015
-    level = torch.as_tensor(beta).to(best) if name == "ucb" else best
-    if isinstance(gp.kernel, Stationary) and gp.X.device.type == "cpu":
-        return ClosedForm(gp, name, float(level))
-    plain = ACQUISITIONS[name]
-    return lambda X: plain(gp.posterior(X), level)
-
-
-def acquisition_family(gp: GP, name: str, n: int) -> Family:
-    """The acquisition of a process of n told rows, for an elastic search."""
-
-    def at(multiple: float) -> Acquisition:
-        wide = stretch(gp, multiple)
-        return acquisition_of(wide, name, wide.fitted().min(), n)
-
-    return at
-
-
-def untried(f: Acquisition, space: AnySpace, data: Data) -> Acquisition:
-    """`f` with points of a finite space that were tried before ruled out."""
-    if space.cardinality is None:
-        return f
-    tried = {row.tobytes() for row in (*data.X, *data.pending)}
-
-    def fresh(X: Tensor) -> Tensor:
-        known = [row.tobytes() in tried for row in X.detach().cpu().numpy()]
-        return torch.where(torch.tensor(known, device=X.device), -torch.inf, f(X))
-
-    return fresh
-
-
-def search_region(
-    space: AnySpace, data: Data, rng: np.random.Generator, device: str, n: int = 256
-) -> Region:
-    """The cube with its grids, and starts: spread over it, and around the best points so far."""
-    unordered = unordered_columns(space)
-    best = data.X[np.argsort(data.loss, kind="stable")[:3]]
-    starts = np.concatenate([spread(space.dim, n, rng), around(best, n, rng, unordered)])
-    grids = {i: g for i in range(space.dim) if (g := grid_of(space, i)) is not None}
-    return Region(
-        np.zeros(space.dim), np.ones(space.dim), space.snap(starts), grids, space.snap, device
-    )
-
-
-def grid_of(space: AnySpace, column: int) -> Array | None:
-    """Positions of a discrete column's values, or None for one searched as continuous."""
-    unordered = space.columns[column].kind in ("categorical", "choice")
-    return space.grid(column, 10**6 if unordered else GRID_LIMIT)

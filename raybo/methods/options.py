@@ -1,4 +1,4 @@
-"""Checks of the options that methods share."""
+"""Checks of the options and spaces of methods."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any
 
 from raybo.errors import MethodError, SpaceError
 from raybo.space.any_space import AnySpace
-
-PRESETS = ("default", "paper")
 
 
 def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
@@ -20,22 +18,27 @@ def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
 
 def check_count(name: str, value: int | None, least: int = 1) -> None:
     """Refuse an option that is neither None nor an integer of at least `least`."""
-    if value is not None and (not isinstance(value, int) or value < least):
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= least
+    if value is not None and not is_count:
         raise MethodError(f"{name} must be an integer of at least {least}, got {value!r}")
 
 
-def check_seconds(value: Any, preset: str = "default") -> None:
-    """Refuse a time to search for each proposal that is none, or that a preset has no use for."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value is not None and not (number and 0 < value < math.inf):
+def check_number(name: str, value: Any, low: float, high: float, hint: str) -> None:
+    """Refuse an option that is neither None nor a number from low to high."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is not None and not (is_number and low <= value <= high):
+        raise MethodError(
+            f"{name} must be a number from {low:g} to {high:g}, got {value!r}; {hint}"
+        )
+
+
+def check_seconds(value: Any) -> None:
+    """Refuse a time to search for each proposal that is not positive and finite."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is not None and not (is_number and 0 < value < math.inf):
         raise MethodError(
             f"seconds must be a positive number, the time to search for each proposal, "
             f"got {value!r}; leave it out to have a fixed number of starts"
-        )
-    if value is not None and preset != "default":
-        raise MethodError(
-            f"seconds, got {value!r}, is not an option of the {preset} preset, whose search is "
-            "given; leave one of the two out"
         )
 
 
@@ -48,12 +51,29 @@ def require_columns(method: str, space: AnySpace) -> None:
         )
 
 
-def require_flat(method: str, space: AnySpace) -> None:
-    """Refuse a conditional space, and a box too large to have a column per dimension."""
-    require_columns(method, space)
-    choice = next((c.name for c in space.columns if c.kind == "choice"), None)
+def require_unconditional(method: str, space: AnySpace) -> None:
+    """Refuse a conditional space."""
+    columns = space.columns if space.dense else ()
+    choice = next((c.name for c in columns if c.kind == "choice"), None)
     if choice is not None:
         raise SpaceError(
             f"method {method!r} takes no conditional space, and {choice!r} is a Choice; "
             "use method 'addtree'"
+        )
+
+
+def require_flat(method: str, space: AnySpace) -> None:
+    """Refuse a conditional space, and a box too large to have a column per dimension."""
+    require_columns(method, space)
+    require_unconditional(method, space)
+
+
+def require_ordered(method: str, space: AnySpace, why: str) -> None:
+    """Refuse a space with categories; `why` says what the method needs instead."""
+    require_flat(method, space)
+    name = next((c.name for c in space.columns if c.kind == "categorical"), None)
+    if name is not None:
+        raise SpaceError(
+            f"method {method!r} {why}, and {name!r} is Categorical: its values have no order; "
+            "use method 'bo'"
         )

@@ -1,8 +1,9 @@
-"""Names of the methods, each imported on first use."""
+"""Names of the methods, and what builds them; each is imported on first use."""
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import importlib
 from collections.abc import Mapping
 from typing import Any
@@ -11,24 +12,55 @@ from raybo.errors import MethodError
 from raybo.methods.base import Method
 from raybo.space.any_space import AnySpace
 
-METHODS = {
-    "random": "raybo.methods.random_search:RandomSearch",
-    "sobol": "raybo.methods.random_search:Sobol",
-    "bo": "raybo.methods.bo.default:Bo",
-    "rembo": "raybo.methods.rembo.default:Rembo",
-    "addtree": "raybo.methods.addtree.default:AddTree",
-    "addgp": "raybo.methods.addgp.default:AddGp",
-    "rpp": "raybo.methods.rpp.default:Rpp",
-    "egp": "raybo.methods.egp.default:Egp",
-    "bock": "raybo.methods.bock.default:Bock",
+# By preset: "default" is what raybo does, "paper" the published algorithm.
+METHODS: dict[str, dict[str, str]] = {
+    "random": {"default": "raybo.methods.random_search:RandomSearch"},
+    "sobol": {"default": "raybo.methods.random_search:Sobol"},
+    "bo": {
+        "default": "raybo.methods.bo.default:Bo",
+        "paper": "raybo.methods.bo.published:PublishedBo",
+    },
+    "rembo": {
+        "default": "raybo.methods.rembo.default:Rembo",
+        "paper": "raybo.methods.rembo.published:PublishedRembo",
+    },
+    "addtree": {
+        "default": "raybo.methods.addtree.default:AddTree",
+        "paper": "raybo.methods.addtree.published:PublishedAddTree",
+    },
+    "addgp": {
+        "default": "raybo.methods.addgp.default:AddGp",
+        "paper": "raybo.methods.addgp.published:PublishedAddGp",
+    },
+    "rpp": {
+        "default": "raybo.methods.rpp.default:Rpp",
+        "paper": "raybo.methods.rpp.published:PublishedRpp",
+    },
+    "egp": {
+        "default": "raybo.methods.egp.default:Egp",
+        "paper": "raybo.methods.egp.published:PublishedEgp",
+    },
+    "bock": {
+        "default": "raybo.methods.bock.default:Bock",
+        "paper": "raybo.methods.bock.published:PublishedBock",
+    },
+    "ridge": {"default": "raybo.methods.ridge.default:Ridge"},
 }
 
 
-def method_class(name: str) -> type[Any]:
-    """Class of the method called `name`."""
+def method_class(name: str, preset: str = "default") -> type[Any]:
+    """Class of the method called `name`, under a preset."""
     if name not in METHODS:
-        raise MethodError(f"method {name!r} is not known; choose one of {', '.join(METHODS)}")
-    module, _, cls = METHODS[name].partition(":")
+        near = difflib.get_close_matches(name.lower(), METHODS, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise MethodError(
+            f"method {name!r} is not known{hint}; choose one of {', '.join(METHODS)}"
+        )
+    presets = METHODS[name]
+    if preset not in presets:
+        allowed = ", ".join(repr(p) for p in presets)
+        raise MethodError(f"preset of method {name!r} must be one of {allowed}, got {preset!r}")
+    module, _, cls = presets[preset].partition(":")
     return getattr(importlib.import_module(module), cls)  # type: ignore[no-any-return]
 
 
@@ -40,33 +72,51 @@ def option_names(cls: type[Any]) -> list[str]:
 def build_method(
     method: str | Method, space: AnySpace, options: Mapping[str, Any] | None = None
 ) -> Method:
-    """Build the method `method`, a name with options or a method object already built."""
-    options = dict(options or {})
+    """Build the method `method`, a name with options or a method object already built.
+
+    An option that is None counts as not given.
+    """
+    given = {name: value for name, value in dict(options or {}).items() if value is not None}
     if not isinstance(method, str):
-        if options:
+        if given:
             raise MethodError(
-                f"method options {sorted(options)} were given with a method object; "
+                f"method options {sorted(given)} were given with a method object; "
                 "pass them to the object, or name the method by a string"
             )
         return method
-    cls = method_class(method)
+    preset = given.pop("preset", "default")
+    cls = method_class(method, preset)
     allowed = option_names(cls)
-    unknown = [name for name in options if name not in allowed]
-    if unknown:
+    unknown = next((name for name in given if name not in allowed), None)
+    if unknown is not None:
+        of_preset = "" if preset == "default" else f" with preset {preset!r}"
         raise MethodError(
-            f"method {method!r} has no option {unknown[0]!r}; it takes {', '.join(allowed)}"
+            f"method {method!r}{of_preset} has no option {unknown!r}; "
+            f"it takes {', '.join(['preset', *allowed])}"
         )
-    return cls(space, **options)  # type: ignore[no-any-return]
+    return cls(space, **given)  # type: ignore[no-any-return]
 
 
 def describe_method(method: Method) -> dict[str, Any]:
     """Name and options of `method`, as JSON: what a journal records and compares."""
     cls = type(method)
     path = f"{cls.__module__}:{cls.__qualname__}"
-    name = next((n for n, p in METHODS.items() if p == path), path)
     names: list[str] = option_names(cls) if dataclasses.is_dataclass(cls) else []
     options = {n: getattr(method, n) for n in names if _is_json(getattr(method, n))}
-    return {"name": name, "options": options}
+    for name, presets in METHODS.items():
+        for preset, known in presets.items():
+            if known == path:
+                return {"name": name, "options": {"preset": preset, **options}}
+    return {"name": path, "options": options}
+
+
+def is_same_method(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two descriptions are of one method; an option that is None counts as not given."""
+
+    def given(description: Mapping[str, Any]) -> dict[str, Any]:
+        return {k: v for k, v in description["options"].items() if v is not None}
+
+    return bool(one["name"] == other["name"] and given(one) == given(other))
 
 
 def _is_json(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""optuna-dashboard on a study, also on one that runs: the journal is mirrored into memory."""
+"""Serve optuna-dashboard for a study, finished or running, from a copy in memory."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from raybo.errors import RayboError
 from raybo.report.optuna_mirror import Mirror, import_extra
-from raybo.result import load_result
+from raybo.study.outcome import Outcome
 
-_PERIOD = 2.0  # seconds between two looks at the journal
+_PERIOD = 2.0  # seconds between two reads of the journal
 
 
 def serve(name: str, storage: str, host: str, port: int, announce: Callable[[str], None]) -> None:
@@ -34,7 +34,7 @@ def serve(name: str, storage: str, host: str, port: int, announce: Callable[[str
     dashboard = import_extra("optuna_dashboard", "the dashboard")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     memory = optuna.storages.InMemoryStorage()
-    mirror = Mirror(optuna, memory, load_result(name, storage))
+    mirror = Mirror(optuna, memory, Outcome.load(name, storage))
     threading.Thread(target=_follow, args=(mirror, name, storage), daemon=True).start()
     announce(f"http://{host}:{port}/")
     dashboard.run_server(memory, host=host, port=port)
@@ -44,6 +44,6 @@ def _follow(mirror: Mirror, name: str, storage: str) -> None:
     while True:
         time.sleep(_PERIOD)
         try:
-            mirror.add(load_result(name, storage).trials)
-        except RayboError:  # moved, or being written: the next look may see it
+            mirror.add(Outcome.load(name, storage).trials)
+        except RayboError:  # moved, or being written: the next read may succeed
             continue

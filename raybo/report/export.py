@@ -1,15 +1,14 @@
-"""Trials of a study as a table for other programs: CSV, Parquet, or a database of Optuna."""
+"""Write the trials of a study for other programs: CSV, Parquet, or a database of Optuna."""
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raybo.errors import StudyError
 from raybo.report.optuna_mirror import box_cells, text, write_optuna
-from raybo.result import Result
 from raybo.space.box import Box
+from raybo.study.outcome import Outcome
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,13 +16,13 @@ if TYPE_CHECKING:
 SUFFIXES = {"csv": ".csv", "parquet": ".parquet", "optuna": ".db"}
 
 
-def write_table(result: Result, to: str, path: Path) -> None:
-    """Write the trials of `result` to a file.
+def write_table(outcome: Outcome, to: str, path: Path) -> None:
+    """Write the trials of a study to a file.
 
     Parameters
     ----------
-    result
-        From `optimize` or `load_result`.
+    outcome
+        The study; a `Result` is one.
     to
         "csv", "parquet" or "optuna"; the last is an SQLite file for optuna and
         optuna-dashboard, to which studies of other names are added.
@@ -38,8 +37,8 @@ def write_table(result: Result, to: str, path: Path) -> None:
     if to not in SUFFIXES:
         raise StudyError(f"cannot export to {to!r}; choose one of {', '.join(SUFFIXES)}")
     if to == "optuna":
-        return write_optuna(result, path)
-    frame = table(result)
+        return write_optuna(outcome, path)
+    frame = table(outcome)
     try:
         if to == "csv":
             frame.to_csv(path, index=False)
@@ -49,19 +48,20 @@ def write_table(result: Result, to: str, path: Path) -> None:
         raise StudyError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def table(result: Result) -> pd.DataFrame:
-    """`result.to_dataframe()` with plain values only, one column per coordinate of a box.
+def table(outcome: Outcome) -> pd.DataFrame:
+    """Return `outcome.rows()` as a table of plain values, with a column per coordinate of a box.
 
-    A cell that is neither a number nor a text is JSON; so is a box of over 1000 dimensions,
-    written as the source of its coordinates.
+    A cell that is neither a number nor a text is JSON; so is a vector of over 1000 dimensions,
+    written as what its coordinates are computed from.
     """
-    pandas = importlib.import_module("pandas")
-    frame = result.to_dataframe()
-    if isinstance(result.space, Box) and "x" in frame:
-        boxes = [box_cells(trial, result.space) for trial in result.trials]
+    import pandas as pd  # noqa: PLC0415  (slow to import, seldom needed)
+
+    frame = pd.DataFrame(outcome.rows())
+    if isinstance(outcome.space, Box) and "x" in frame:
+        boxes = [box_cells(trial, outcome.space) for trial in outcome.trials]
         place = list(frame.columns).index("x")
-        parts = [frame.iloc[:, :place], pandas.DataFrame(boxes), frame.iloc[:, place + 1 :]]
-        frame = pandas.concat(parts, axis=1)
+        parts = [frame.iloc[:, :place], pd.DataFrame(boxes), frame.iloc[:, place + 1 :]]
+        frame = pd.concat(parts, axis=1)
     for name in frame.columns:
         values = frame[name].tolist()
         kinds = {type(v) for v in values if v is not None and v == v}

@@ -7,12 +7,11 @@ import os
 from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 from raybo.report import plots, summary
-from raybo.report.status import config_text
-from raybo.result import Result
+from raybo.report.text import config_text, duration, method_text
+from raybo.study.outcome import Outcome
 from raybo.study.trial import State
 
 _STYLE = """
@@ -49,13 +48,13 @@ addEventListener("beforeprint", () => waiting().forEach(draw));
 
 
 def write_report(
-    result: Result, path: str | os.PathLike[str], optimum: float | None = None
+    outcome: Outcome, path: str | os.PathLike[str], optimum: float | None = None
 ) -> Path:
     """Write the report of a study.
 
     Parameters
     ----------
-    result
+    outcome
         Of the study, finished or not.
     path
         Of the file to write.
@@ -69,102 +68,98 @@ def write_report(
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(render(result, optimum), encoding="utf-8")
+    target.write_text(render(outcome, optimum), encoding="utf-8")
     return target
 
 
-def render(result: Result, optimum: float | None = None) -> str:
+def render(outcome: Outcome, optimum: float | None = None) -> str:
     """The report as text."""
     # Imported here: where plotly is missing, it is `plots` that says what to do.
     from plotly.offline import get_plotlyjs  # noqa: PLC0415
 
-    body = "\n".join(_sections(result, optimum))
-    title = escape(f"raybo: {result.name}")
+    body = "\n".join(_sections(outcome, optimum))
+    title = escape(f"raybo: {outcome.name}")
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f"<style>{_STYLE}</style></head>\n<body><main>{_header(result)}\n{body}</main>\n"
+        f"<style>{_STYLE}</style></head>\n<body><main>{_header(outcome)}\n{body}</main>\n"
         f"<script>{get_plotlyjs()}</script><script>{_DRAW}</script></body></html>\n"
     )
 
 
-def _header(result: Result) -> str:
-    method = result.method
-    options = ", ".join(f"{k}={v}" for k, v in method["options"].items() if v is not None)
-    counts = {state: sum(t.state is state for t in result.trials) for state in State}
-    best = result.best_trial
+def _header(outcome: Outcome) -> str:
+    counts = {state: sum(t.state is state for t in outcome.trials) for state in State}
+    best = outcome.best_trial
     facts = [
-        ("best " + (result.metric or "value"), "none" if best is None else f"{best.value:.8g}"),
+        ("best " + (outcome.metric or "value"), "none" if best is None else f"{best.value:.8g}"),
         ("at trial", "-" if best is None else str(best.number)),
         ("done", str(counts[State.DONE])),
         ("failed", str(counts[State.FAILED])),
-        ("time", _duration(result.elapsed)),
+        ("time", duration(outcome.elapsed)),
     ]
-    if result.use is not None:
-        facts.append(("workers busy", f"{result.use:.0%}"))
+    if outcome.use is not None:
+        facts.append(("workers busy", f"{outcome.use:.0%}"))
     cards = "".join(
         f'<div class="fact"><span>{escape(name)}</span><b>{escape(value)}</b></div>'
         for name, value in facts
     )
-    line = escape(f"method {method['name']}" + (f" ({options})" if options else ""))
-    goal = escape(f"{result.mode}imise; {result.stop_reason}")
+    line = escape(f"method {method_text(outcome.method)}")
+    goal = escape(f"{outcome.mode}imise; {outcome.stop_reason}")
     note = f'<div class="note">{line}; {goal}</div>'
-    return f'<h1>{escape(result.name)}</h1>{note}<div class="facts">{cards}</div>'
+    return f'<h1>{escape(outcome.name)}</h1>{note}<div class="facts">{cards}</div>'
 
 
-def _sections(result: Result, optimum: float | None) -> Iterator[str]:
-    if result.best_config is not None:
-        yield _section(
-            "Best config", f"<pre>{escape(dedent(config_text(result.best_config)))}</pre>"
-        )
-    if summary.done(result):
-        yield _figure(plots.plot_history(result, optimum))
-        if summary.columns(result):
+def _sections(outcome: Outcome, optimum: float | None) -> Iterator[str]:
+    if outcome.best_config is not None:
+        yield _section("Best config", f"<pre>{escape(config_text(outcome.best_config))}</pre>")
+    if summary.done(outcome):
+        yield _figure(plots.plot_history(outcome, optimum))
+        if summary.columns(outcome):
             yield _figure(
-                plots.plot_importances(result),
+                plots.plot_importances(outcome),
                 "How much of the spread of the values each parameter explains alone; interactions "
                 "do not show, and regions that were left early count for less.",
             )
-            yield _figure(plots.plot_slices(result))
-            yield _figure(plots.plot_parallel(result), "Drag along an axis to select.")
-    if summary.lanes(result):
-        yield _figure(plots.plot_embeddings(result))
-    if summary.branches(result):
-        yield _figure(plots.plot_tree(result))
-    memo = summary.structure(result)
+            yield _figure(plots.plot_slices(outcome))
+            yield _figure(plots.plot_parallel(outcome), "Drag along an axis to select.")
+    if summary.lanes(outcome):
+        yield _figure(plots.plot_embeddings(outcome))
+    if summary.branches(outcome):
+        yield _figure(plots.plot_tree(outcome))
+    memo = summary.structure(outcome)
     if memo and "ridge" not in memo:
-        groups = _groups(result, memo["groups"])
+        groups = _groups(outcome, memo["groups"])
         yield _section("Groups of parameters that the model adds up", groups)
-    if summary.directions(result) is not None:
+    if summary.directions(outcome) is not None:
         yield _figure(
-            plots.plot_directions(result),
+            plots.plot_directions(outcome),
             "The model is a function of these combinations of the parameters, each from 0 to 1.",
         )
-    if summary.timeline(result):
-        yield _figure(plots.plot_timeline(result))
-    failed = summary.failures(result)
+    if summary.timeline(outcome):
+        yield _figure(plots.plot_timeline(outcome))
+    failed = summary.failures(outcome)
     if failed:
         rows = [(n, reason, ", ".join(map(str, first))) for reason, n, first in failed]
         yield _section("Failures", _table(("count", "reason", "first trials"), rows))
-    yield _section("Go on", _resume(result))
+    yield _section("Go on", _resume(outcome))
 
 
-def _groups(result: Result, groups: Iterable[Iterable[int]]) -> str:
-    names = [c.name for c in result.space.columns]
+def _groups(outcome: Outcome, groups: Iterable[Iterable[int]]) -> str:
+    names = [c.name for c in outcome.space.columns]
     return _table(
         ("group", "parameters"),
         [(i, ", ".join(names[j] for j in group)) for i, group in enumerate(groups)],
     )
 
 
-def _resume(result: Result) -> str:
-    name, storage = result.name, result.location.rstrip("/").rpartition("/")[0]
-    more = 2 * max(1, len(result.trials))
+def _resume(outcome: Outcome) -> str:
+    name, storage = outcome.name, outcome.location.rstrip("/").rpartition("/")[0]
+    more = 2 * max(1, len(outcome.trials))
     lines = [
         f"raybo resume {name} --trials {more} --storage {storage}",
         f"raybo.optimize(objective, space, name={name!r}, storage={storage!r}, max_trials={more})",
     ]
     note = '<p class="note">A study goes on from its journal: '
-    return f"{note}{escape(result.location)}</p><pre>{escape(chr(10).join(lines))}</pre>"
+    return f"{note}{escape(outcome.location)}</p><pre>{escape(chr(10).join(lines))}</pre>"
 
 
 def _section(title: str, content: str) -> str:
@@ -184,9 +179,3 @@ def _table(head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
 
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
     return f"<table><tr>{cells('th', head)}</tr>{body}</table>"
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

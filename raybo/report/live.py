@@ -1,6 +1,6 @@
 """Live view of a study: a rich display on a terminal, plain lines elsewhere, or nothing.
 
-The view only shows snapshots handed to it, so it needs neither Ray nor the study itself.
+The view only shows progress handed to it, so it needs neither Ray nor the study itself.
 Everything goes to stderr: a script's own output stays clean when it is piped.
 """
 
@@ -18,7 +18,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from raybo.report.progress import LaneStatus, Snapshot
+from raybo.report.progress import LaneStatus, Progress
+from raybo.report.text import duration, number, printable, rate
 
 _LINE_EVERY = (5.0, 60.0)  # seconds between plain lines: at the start, and in a long run
 _NEW_BEST_EVERY = 1.0  # seconds
@@ -40,10 +41,10 @@ class View(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Show the last snapshot and stop."""
+        """Show the last progress and stop."""
 
-    def update(self, snapshot: Snapshot) -> None:
-        """Show `snapshot` from now on."""
+    def update(self, progress: Progress) -> None:
+        """Show `progress` from now on."""
 
     def message(self, text: str) -> None:
         """Show a line that stays, such as how to resume."""
@@ -92,7 +93,7 @@ class SilentView:
     ) -> None:
         pass
 
-    def update(self, snapshot: Snapshot) -> None:
+    def update(self, progress: Progress) -> None:
         """Show nothing."""
 
     def message(self, text: str) -> None:
@@ -106,8 +107,8 @@ class LineView:
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
         self._clock = clock
-        self._latest: Snapshot | None = None
-        self._shown: Snapshot | None = None
+        self._latest: Progress | None = None
+        self._shown: Progress | None = None
         self._shown_at = 0.0
 
     def __enter__(self) -> Self:
@@ -122,28 +123,28 @@ class LineView:
         if self._latest is not None and self._latest != self._shown:
             self._show(self._latest)
 
-    def update(self, snapshot: Snapshot) -> None:
-        """Print a line about `snapshot` if one is due."""
-        self._latest = snapshot
-        if self._due(snapshot):
-            self._show(snapshot)
+    def update(self, progress: Progress) -> None:
+        """Print a line about `progress` if one is due."""
+        self._latest = progress
+        if self._due(progress):
+            self._show(progress)
 
     def message(self, text: str) -> None:
         """Print one line."""
         _print_line(self._console, text)
 
-    def _due(self, snapshot: Snapshot) -> bool:
-        if self._shown is None or snapshot.state != self._shown.state:
+    def _due(self, progress: Progress) -> bool:
+        if self._shown is None or progress.state != self._shown.state:
             return True
         waited = self._clock() - self._shown_at
-        if snapshot.best_value != self._shown.best_value and waited >= _NEW_BEST_EVERY:
+        if progress.best_value != self._shown.best_value and waited >= _NEW_BEST_EVERY:
             return True
         shortest, longest = _LINE_EVERY
-        return waited >= min(max(shortest, snapshot.elapsed / 20), longest)
+        return waited >= min(max(shortest, progress.elapsed / 20), longest)
 
-    def _show(self, snapshot: Snapshot) -> None:
-        self._shown, self._shown_at = snapshot, self._clock()
-        _print_line(self._console, _plain(snapshot))
+    def _show(self, progress: Progress) -> None:
+        self._shown, self._shown_at = progress, self._clock()
+        _print_line(self._console, _plain(progress))
 
 
 class TerminalView:
@@ -152,7 +153,7 @@ class TerminalView:
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
         self._clock = clock
-        self._snapshot: Snapshot | None = None
+        self._progress: Progress | None = None
         self._received = 0.0
         self._stopped = False
         self._live = Live(
@@ -178,34 +179,34 @@ class TerminalView:
         self._stopped = True
         self._live.stop()
 
-    def update(self, snapshot: Snapshot) -> None:
-        """Show `snapshot` from the next repaint on."""
+    def update(self, progress: Progress) -> None:
+        """Show `progress` from the next repaint on."""
         self._received = self._clock()
-        self._snapshot = snapshot
+        self._progress = progress
 
     def message(self, text: str) -> None:
         """Print one line above the display."""
         _print_line(self._console, text)
 
     def _frame(self) -> RenderableType:
-        if self._snapshot is None:
+        if self._progress is None:
             return "" if self._stopped else _line(("starting ...", "dim"))
-        # The clock goes on between two snapshots, however rare they are.
+        # The clock goes on between two reports, however rare they are.
         age = 0.0 if self._stopped else self._clock() - self._received
-        return Frame(self._snapshot, age)
+        return Frame(self._progress, age)
 
 
 class Frame:
     """One picture of a study, drawn to fit the width of the console."""
 
-    def __init__(self, snapshot: Snapshot, age: float = 0.0) -> None:
-        self._snapshot = snapshot
+    def __init__(self, progress: Progress, age: float = 0.0) -> None:
+        self._progress = progress
         self._age = age
 
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[RenderableType]:
-        s = self._snapshot
+        s = self._progress
         state = "" if s.state == "running" else f"  {s.state}"
         yield _line((s.name, "bold"), (f"  {s.mode}imise", "dim"), (state, "yellow"))
         yield self._bar(options.max_width)
@@ -214,11 +215,11 @@ class Frame:
             (f"  {s.running} running", "cyan"),
             (f"  {s.failed} failed", "red" if s.failed else "dim"),
             (f"  {s.workers} workers {s.use:.0%} busy", ""),
-            (f"  {_rate(s.rate)}" if s.rate else "", "dim"),
+            (f"  {rate(s.rate)}" if s.rate else "", "dim"),
         )
         if s.best_value is not None:
             yield _line(
-                (f"best {_number(s.best_value)}", "bold"),
+                (f"best {number(s.best_value)}", "bold"),
                 (f"  trial {s.best_number}  ", ""),
                 (s.best_config_text, "dim"),
             )
@@ -226,7 +227,7 @@ class Frame:
             yield _lane_table(s, max(1, console.height - _FRAME_LINES))
 
     def _bar(self, width: int) -> RenderableType:
-        s = self._snapshot
+        s = self._progress
         elapsed = s.elapsed + self._age
         eta = None if s.eta is None else max(0.0, s.eta - self._age)
         text = _times(s, elapsed, eta)
@@ -245,38 +246,38 @@ class Frame:
         return grid
 
 
-def _lane_table(snapshot: Snapshot, n_rows: int) -> Table:
-    better = min if snapshot.mode == "min" else max
-    best = better((x.best for x in snapshot.lanes if x.best is not None), default=None)
+def _lane_table(progress: Progress, n_rows: int) -> Table:
+    better = min if progress.mode == "min" else max
+    best = better((x.best for x in progress.lanes if x.best is not None), default=None)
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for header in ("embedding", "evaluations", "running", "best"):
         table.add_column(header, justify="right", no_wrap=True)
-    for lane in snapshot.lanes[:n_rows]:
+    for lane in progress.lanes[:n_rows]:
         leads = best is not None and lane.best == best
         table.add_row(*_lane_cells(lane), style="bold" if leads else "")
-    if len(snapshot.lanes) > n_rows:
-        table.add_row(f"... {len(snapshot.lanes) - n_rows} more", style="dim")
+    if len(progress.lanes) > n_rows:
+        table.add_row(f"... {len(progress.lanes) - n_rows} more", style="dim")
     return table
 
 
 def _lane_cells(lane: LaneStatus) -> tuple[str, str, str, str]:
-    best = "-" if lane.best is None else _number(lane.best)
+    best = "-" if lane.best is None else number(lane.best)
     return str(lane.index + 1), str(lane.done), str(lane.running), best
 
 
-def _plain(s: Snapshot) -> str:
+def _plain(s: Progress) -> str:
     ended = s.done + s.failed
     parts = [f"{ended}/{s.total}" if s.total is not None else f"{ended} evaluations"]
     parts += [f"{s.running} running", f"{s.failed} failed"]
     if s.best_value is not None:
-        parts.append(f"best {_number(s.best_value)} (trial {s.best_number})")
+        parts.append(f"best {number(s.best_value)} (trial {s.best_number})")
     parts += [f"{s.workers} workers {s.use:.0%} busy", _times(s, s.elapsed, s.eta)]
     if s.state != "running":
         parts.append(s.state)
     return f"[{s.name}] {', '.join(parts)}"
 
 
-def _share(s: Snapshot, elapsed: float, eta: float | None) -> float | None:
+def _share(s: Progress, elapsed: float, eta: float | None) -> float | None:
     """Share of the work that is done; None when nobody can tell."""
     if s.total:
         return min(1.0, (s.done + s.failed) / s.total)
@@ -285,41 +286,18 @@ def _share(s: Snapshot, elapsed: float, eta: float | None) -> float | None:
     return None
 
 
-def _times(s: Snapshot, elapsed: float, eta: float | None) -> str:
-    left = "" if eta is None or s.state in _ENDED else f", {_duration(eta)} left"
-    return f"{_duration(elapsed)}{left}"
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(max(0, round(seconds)), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours >= 48:
-        return f"{hours // 24}d {hours % 24}h"
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def _rate(per_second: float) -> str:
-    if per_second >= 1:
-        return f"{per_second:.1f}/s"
-    return f"{60 * per_second:.1f}/min" if 60 * per_second >= 1 else f"{3600 * per_second:.1f}/h"
-
-
-def _number(value: float) -> str:
-    return f"{value:.6g}"
+def _times(s: Progress, elapsed: float, eta: float | None) -> str:
+    left = "" if eta is None or s.state in _ENDED else f", {duration(eta)} left"
+    return f"{duration(elapsed)}{left}"
 
 
 def _line(*parts: tuple[str, str]) -> Text:
     text = Text(no_wrap=True, overflow="ellipsis")
     for part, style in parts:
-        text.append(_printable(part), style or None)
+        text.append(printable(part), style or None)
     return text
 
 
 def _print_line(console: Console, text: str) -> None:
     for line in text.split("\n"):
-        console.print(_printable(line), markup=False, highlight=False, soft_wrap=True)
-
-
-def _printable(text: str) -> str:
-    """`text` without control characters: names and values are the user's, and may hold any."""
-    return "".join(c if c.isprintable() else " " for c in text)
+        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from raybo.errors import StudyError
-from raybo.result import Result, flat_config
 from raybo.space.any_space import AnySpace
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Choice, Float, Int
+from raybo.study.outcome import Outcome, flat_config
 from raybo.study.trial import State, Trial
 
 _WIDE = 1000  # coordinates of a box that get columns of their own
@@ -23,18 +23,18 @@ _MARK = "raybo"  # attribute of the studies in an Optuna database that are ours 
 class Mirror:
     """A copy of a study in a storage of Optuna, to which trials are added as they finish."""
 
-    def __init__(self, optuna: Any, storage: Any, result: Result) -> None:
-        direction = {"min": "minimize", "max": "maximize"}[result.mode]
+    def __init__(self, optuna: Any, storage: Any, outcome: Outcome) -> None:
+        direction = {"min": "minimize", "max": "maximize"}[outcome.mode]
         self._study = optuna.create_study(
-            study_name=result.name, storage=storage, direction=direction
+            study_name=outcome.name, storage=storage, direction=direction
         )
-        self._study.set_user_attr(_MARK, result.location)
-        self._study.set_user_attr("method", json.dumps(dict(result.method)))
-        self._study.set_user_attr("metric", result.metric)
-        self._optuna, self._space = optuna, result.space
-        self._distributions = _distributions(optuna, result.space)
+        self._study.set_user_attr(_MARK, outcome.location)
+        self._study.set_user_attr("method", json.dumps(dict(outcome.method)))
+        self._study.set_user_attr("metric", outcome.metric)
+        self._optuna, self._space = optuna, outcome.space
+        self._distributions = _distributions(optuna, outcome.space)
         self._added: set[int] = set()
-        self.add(result.trials)
+        self.add(outcome.trials)
 
     def add(self, trials: Iterable[Trial]) -> None:
         """Add the trials that have finished and are not there yet."""
@@ -56,28 +56,28 @@ def import_extra(module: str, purpose: str) -> Any:
         ) from None
 
 
-def write_optuna(result: Result, path: Path) -> None:
+def write_optuna(outcome: Outcome, path: Path) -> None:
     """Write a study to an SQLite file of Optuna; an earlier export of it is replaced."""
     optuna = import_extra("optuna", "exporting to optuna")
     database_error = import_extra("sqlalchemy.exc", "exporting to optuna").SQLAlchemyError
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
         storage = optuna.storages.RDBStorage(f"sqlite:///{path}")
-        _make_room(optuna, storage, result, path)
-        Mirror(optuna, storage, result)
+        _make_room(optuna, storage, outcome, path)
+        Mirror(optuna, storage, outcome)
     except database_error as error:
         raise StudyError(f"cannot write {path}: {error}") from error
 
 
-def _make_room(optuna: Any, storage: Any, result: Result, path: Path) -> None:
+def _make_room(optuna: Any, storage: Any, outcome: Outcome, path: Path) -> None:
     old = {study.study_name: study for study in optuna.get_all_study_summaries(storage)}
-    if result.name in old:
-        if _MARK not in old[result.name].user_attrs:
+    if outcome.name in old:
+        if _MARK not in old[outcome.name].user_attrs:
             raise StudyError(
-                f"{path} has a study {result.name!r} that raybo did not write; "
+                f"{path} has a study {outcome.name!r} that raybo did not write; "
                 "choose another file with -o"
             )
-        optuna.delete_study(study_name=result.name, storage=storage)
+        optuna.delete_study(study_name=outcome.name, storage=storage)
 
 
 def _distributions(optuna: Any, space: AnySpace) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from raybo.errors import RayboError
 from raybo.report import summary
-from raybo.result import Result
+from raybo.study.outcome import Outcome
 from raybo.study.trial import State
 
 try:
@@ -25,14 +25,14 @@ CONFIG = {"displaylogo": False, "responsive": True, "showSendToCloud": False}  #
 _DRAWN = 1000  # marks that a browser draws sooner than it starts WebGL
 
 
-def plot_history(result: Result, optimum: float | None = None) -> go.Figure:
+def plot_history(outcome: Outcome, optimum: float | None = None) -> go.Figure:
     """Value of each trial in the order of finishing, and the best so far.
 
     With the `optimum`, if it is known, a second panel shows the regret on a log scale.
     """
-    trials = summary.done(result)
+    trials = summary.done(outcome)
     order = np.arange(1, len(trials) + 1)
-    best = summary.best_so_far(result)
+    best = summary.best_so_far(outcome)
     figure = make_subplots(1, 1 if optimum is None else 2)
     texts = [f"trial {t.number}" for t in trials]
     values = summary.values(trials)
@@ -62,7 +62,7 @@ def plot_history(result: Result, optimum: float | None = None) -> go.Figure:
     if _needs_log(values):
         figure.update_yaxes(type="log", row=1, col=1)
     figure.update_xaxes(title="finished trials")
-    figure.update_yaxes(title=result.metric or "value", row=1, col=1)
+    figure.update_yaxes(title=outcome.metric or "value", row=1, col=1)
     if optimum is not None:
         regret = np.maximum(np.abs(best - optimum), 1e-16)
         figure.add_trace(
@@ -85,9 +85,9 @@ def _needs_log(values: Any) -> bool:
     return len(values) > 1 and values.min() > 0 and values.max() / values.min() > 1e3
 
 
-def plot_importances(result: Result) -> go.Figure:
+def plot_importances(outcome: Outcome) -> go.Figure:
     """Share of the spread of the values that each parameter explains alone."""
-    shares = list(summary.importances(result).items())[:20][::-1]
+    shares = list(summary.importances(outcome).items())[:20][::-1]
     figure = go.Figure(
         go.Bar(
             x=[s for _, s in shares],
@@ -103,24 +103,24 @@ def plot_importances(result: Result) -> go.Figure:
     return _finish(figure, "Which parameters matter")
 
 
-def plot_parallel(result: Result) -> go.Figure:
+def plot_parallel(outcome: Outcome) -> go.Figure:
     """Parallel coordinates of the best trials and a sample of the others."""
-    trials, columns = summary.done(result), summary.columns(result)
-    names = list(summary.importances(result))[:_SHOWN]
+    trials, columns = summary.done(outcome), summary.columns(outcome)
+    names = list(summary.importances(outcome))[:_SHOWN]
     values = summary.values(trials)
-    ranked = np.argsort(values if result.mode == "min" else -values, kind="stable")
+    ranked = np.argsort(values if outcome.mode == "min" else -values, kind="stable")
     few = np.sort(
         np.concatenate(
             [ranked[: _LINES // 2], ranked[_LINES // 2 :][:: max(1, len(ranked) // (_LINES // 2))]]
         )
     )
     dimensions = [_dimension(name, [columns[name][i] for i in few]) for name in names]
-    dimensions.append({"label": _label(result.metric or "value"), "values": values[few]})
+    dimensions.append({"label": _label(outcome.metric or "value"), "values": values[few]})
     line = {
         "color": values[few],
         "colorscale": "Viridis",
         "showscale": True,
-        "reversescale": result.mode == "min",
+        "reversescale": outcome.mode == "min",
     }
     figure = go.Figure(go.Parcoords(dimensions=dimensions, line=line))
     return _finish(figure, "Parallel coordinates").update_layout(margin={"t": 110})
@@ -150,10 +150,10 @@ def _dimension(name: str, entries: list[Any]) -> dict[str, Any]:
     }
 
 
-def plot_slices(result: Result) -> go.Figure:
+def plot_slices(outcome: Outcome) -> go.Figure:
     """Value against each of the parameters that matter most."""
-    trials, columns = summary.done(result), summary.columns(result)
-    names = list(summary.importances(result))[:_SHOWN]
+    trials, columns = summary.done(outcome), summary.columns(outcome)
+    names = list(summary.importances(outcome))[:_SHOWN]
     across = min(4, max(1, len(names)))
     down = max(1, -(-len(names) // across))
     figure = make_subplots(
@@ -197,15 +197,15 @@ def plot_slices(result: Result) -> go.Figure:
     return _finish(figure, "Slices (darker is later)")
 
 
-def plot_timeline(result: Result) -> go.Figure:
+def plot_timeline(outcome: Outcome) -> go.Figure:
     """When each worker evaluated what, or how many were busy when there are too many to draw."""
-    placed = summary.timeline(result)
+    placed = summary.timeline(outcome)
     if not placed:
         return _finish(go.Figure(), "Workers")
     origin = min(float(t.started or 0.0) for _, t in placed)
     title = "Workers"
-    if result.use is not None:
-        title += f": {1 - result.use:.1%} idle in the last session"
+    if outcome.use is not None:
+        title += f": {1 - outcome.use:.1%} idle in the last session"
     if len(placed) > _LINES:
         return _finish(_busy_curve(placed, origin), title)
     figure = go.Figure()
@@ -249,9 +249,9 @@ def _busy_curve(placed: list[Any], origin: float) -> go.Figure:
     return figure
 
 
-def plot_tree(result: Result) -> go.Figure:
+def plot_tree(outcome: Outcome) -> go.Figure:
     """Evaluations per branch of the choices, coloured by the best value found there."""
-    nodes = summary.branches(result)
+    nodes = summary.branches(outcome)
     ids = ["/".join(node.path) for node in nodes]
     known = set(ids)
     parents = [
@@ -270,7 +270,7 @@ def plot_tree(result: Result) -> go.Figure:
                 "colors": bests,
                 "colorscale": "Viridis",
                 "showscale": True,
-                "reversescale": result.mode == "min",
+                "reversescale": outcome.mode == "min",
                 "colorbar": {"title": "best"},
             },
             texttemplate="%{label}<br>%{customdata}",
@@ -289,9 +289,9 @@ def _above(path: tuple[str, ...], known: set[str]) -> str:
     return ""
 
 
-def plot_embeddings(result: Result) -> go.Figure:
+def plot_embeddings(outcome: Outcome) -> go.Figure:
     """Evaluations, best value and share of clipped coordinates of each embedding."""
-    rows = summary.lanes(result)
+    rows = summary.lanes(outcome)
     names = [f"embedding {row['embedding']}" for row in rows]
     figure = make_subplots(
         1, 3, subplot_titles=("evaluations", "best value", "clipped coordinates")
@@ -308,10 +308,10 @@ def plot_embeddings(result: Result) -> go.Figure:
     return _finish(figure, "Embeddings")
 
 
-def plot_directions(result: Result) -> go.Figure:
+def plot_directions(outcome: Outcome) -> go.Figure:
     """Weights of the parameters in the directions that the model learnt."""
-    found = summary.directions(result)
-    names = [_label(c.name) for c in result.space.columns]
+    found = summary.directions(outcome)
+    names = [_label(c.name) for c in outcome.space.columns]
     W = np.zeros((len(names), 0)) if found is None else found[:, :_COLUMNS]
     largest = float(np.abs(W).max(initial=1e-12))
     figure = go.Figure(

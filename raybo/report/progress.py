@@ -1,4 +1,4 @@
-"""Snapshot: what a running study looks like at one moment."""
+"""Progress: the figures of a running study at one moment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class LaneStatus:
-    """One of the independent searches of a study (an embedding of REMBO)."""
+    """Progress of one lane, such as an embedding of REMBO."""
 
     index: int
     done: int  # trials with a value
@@ -16,7 +16,7 @@ class LaneStatus:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class Progress:
     """The figures that a live view shows; values are the user's own, times are in seconds."""
 
     name: str

@@ -1,4 +1,4 @@
-"""What a report tells about a study, as plain numbers: no plots here."""
+"""Compute the numbers that a report shows; nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raybo.result import Result, flat_config
+from raybo.methods.base import lane_of
 from raybo.study.objective import Objective
+from raybo.study.outcome import Outcome, flat_config
 from raybo.study.trial import State, Trial
 
 Array = NDArray[np.float64]
@@ -28,9 +29,9 @@ class Branch:
     best: float | None
 
 
-def done(result: Result) -> list[Trial]:
+def done(outcome: Outcome) -> list[Trial]:
     """Trials that have a value, in the order in which they finished."""
-    trials = [t for t in result.trials if t.value is not None]
+    trials = [t for t in outcome.trials if t.value is not None]
     return sorted(trials, key=lambda t: (t.finished is None, t.finished or 0.0, t.number))
 
 
@@ -39,32 +40,32 @@ def values(trials: list[Trial]) -> Array:
     return np.array([t.value for t in trials], dtype=np.float64)
 
 
-def best_so_far(result: Result) -> Array:
+def best_so_far(outcome: Outcome) -> Array:
     """Best value after each finished trial."""
-    found = values(done(result))
-    return np.minimum.accumulate(found) if result.mode == "min" else np.maximum.accumulate(found)
+    found = values(done(outcome))
+    return np.minimum.accumulate(found) if outcome.mode == "min" else np.maximum.accumulate(found)
 
 
-def columns(result: Result) -> dict[str, list[Any]]:
+def columns(outcome: Outcome) -> dict[str, list[Any]]:
     """Values of each parameter over the finished trials by its path; None where inactive.
 
     Empty for a box too large to have columns. A vector has one entry per coordinate.
     """
-    if not result.space.dense:
+    if not outcome.space.dense:
         return {}
-    rows = [_flat(result, t.config) for t in done(result)]
-    names = [c.name for c in result.space.columns]
+    rows = [_flat(outcome, t.config) for t in done(outcome)]
+    names = [c.name for c in outcome.space.columns]
     return {name: [row.get(name) for row in rows] for name in names}
 
 
-def _flat(result: Result, config: Mapping[str, Any]) -> dict[str, Any]:
+def _flat(outcome: Outcome, config: Mapping[str, Any]) -> dict[str, Any]:
     vector = config.get("x")
     if hasattr(vector, "chunks"):
         return {f"x[{i}]": float(v) for i, v in enumerate(np.asarray(vector))}
-    return flat_config(config, result.space)
+    return flat_config(config, outcome.space)
 
 
-def importances(result: Result) -> dict[str, float]:
+def importances(outcome: Outcome) -> dict[str, float]:
     """Share of the spread of the values that each parameter explains alone, largest first.
 
     Notes
@@ -76,10 +77,10 @@ def importances(result: Result) -> dict[str, float]:
     Interactions do not show, and a model that has searched one region has looked at the others
     less.
     """
-    ranks = np.argsort(np.argsort(values(done(result)), kind="stable"), kind="stable")
+    ranks = np.argsort(np.argsort(values(done(outcome)), kind="stable"), kind="stable")
     shares = {
         name: _explained(ranks.astype(np.float64), _groups(entries))
-        for name, entries in columns(result).items()
+        for name, entries in columns(outcome).items()
     }
     return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
@@ -107,9 +108,9 @@ def _explained(ranks: Array, groups: NDArray[np.intp]) -> float:
     return max(0.0, (share - chance) / (1.0 - chance)) if chance < 1.0 else 0.0
 
 
-def timeline(result: Result) -> list[tuple[int, Trial]]:
+def timeline(outcome: Outcome) -> list[tuple[int, Trial]]:
     """Trials with the worker slot each ran in: the first that was free when it started."""
-    ran = [t for t in result.trials if t.started is not None and t.finished is not None]
+    ran = [t for t in outcome.trials if t.started is not None and t.finished is not None]
     free: list[float] = []  # when each slot is free again
     placed = []
     for trial in sorted(ran, key=lambda t: t.started or 0.0):
@@ -120,15 +121,15 @@ def timeline(result: Result) -> list[tuple[int, Trial]]:
     return placed
 
 
-def branches(result: Result) -> list[Branch]:
+def branches(outcome: Outcome) -> list[Branch]:
     """Every branch that was tried, with the number of evaluations and the best value."""
-    if not result.space.dense or all(c.kind != "choice" for c in result.space.columns):
+    if not outcome.space.dense or all(c.kind != "choice" for c in outcome.space.columns):
         return []
-    better = Objective(result.mode).better
+    better = Objective(outcome.mode).better
     count: Counter[tuple[str, ...]] = Counter()
     best: dict[tuple[str, ...], float] = {}
-    choices = {c.path for c in result.space.columns if c.kind == "choice"}
-    for trial in result.trials:
+    choices = {c.path for c in outcome.space.columns if c.kind == "choice"}
+    for trial in outcome.trials:
         for path in _chosen(trial.config, (), choices):
             for node in (path[:-1], path):
                 count[node] += 1
@@ -150,9 +151,9 @@ def _chosen(
             yield from _chosen(value, here, choices)
 
 
-def failures(result: Result) -> list[tuple[str, int, list[int]]]:
+def failures(outcome: Outcome) -> list[tuple[str, int, list[int]]]:
     """Reasons of failures, most frequent first, with the count and the first few trials."""
-    failed = [t for t in result.trials if t.state is State.FAILED]
+    failed = [t for t in outcome.trials if t.state is State.FAILED]
     counts = Counter(t.reason or "no reason given" for t in failed)
     return [
         (reason, n, [t.number for t in failed if (t.reason or "no reason given") == reason][:5])
@@ -160,20 +161,19 @@ def failures(result: Result) -> list[tuple[str, int, list[int]]]:
     ]
 
 
-def lanes(result: Result) -> list[dict[str, Any]]:
-    """Independent searches of the study (embeddings of REMBO), one row each; none if only one."""
-    k = result.method.get("options", {}).get("k")
-    if not isinstance(k, int) or k < 2:
+def lanes(outcome: Outcome) -> list[dict[str, Any]]:
+    """Return one row per lane (embedding of REMBO), counted from 1; none for a single lane."""
+    if outcome.lanes == 1:
         return []
-    objective = Objective(result.mode)
+    objective = Objective(outcome.mode)
     rows = []
-    for lane in range(k):
-        own = [t for t in result.trials if t.number % k == lane]
+    for lane in range(outcome.lanes):
+        own = [t for t in outcome.trials if lane_of(t.number, outcome.lanes) == lane]
         found = [t.value for t in own if t.value is not None]
         clipped = [t.memo["clipped"] for t in own if "clipped" in t.memo]
         rows.append(
             {
-                "embedding": lane,
+                "embedding": lane + 1,
                 "evaluations": len(found),
                 "best": min(found, key=objective.loss, default=None),
                 "clipped": float(np.mean(clipped)) if clipped else None,
@@ -182,14 +182,14 @@ def lanes(result: Result) -> list[dict[str, Any]]:
     return rows
 
 
-def structure(result: Result) -> Mapping[str, Any]:
+def structure(outcome: Outcome) -> Mapping[str, Any]:
     """What an additive method last noted of its model; empty of other methods."""
-    return next((t.memo for t in reversed(result.trials) if "groups" in t.memo), {})
+    return next((t.memo for t in reversed(outcome.trials) if "groups" in t.memo), {})
 
 
-def directions(result: Result) -> Array | None:
+def directions(outcome: Outcome) -> Array | None:
     """Directions (parameters, directions) that the model learnt last; None without any."""
-    memo = structure(result)
+    memo = structure(outcome)
     if "ridge" in memo:
         return np.array(memo["ridge"]["W"])
     if "W" not in memo:

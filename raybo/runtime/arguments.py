@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import operator
 import pickle
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import ray
 
 from raybo.errors import StudyError
+from raybo.methods.registry import is_same_method
 from raybo.runtime.cluster import check_fit
 from raybo.runtime.evaluations.evaluate import evaluate_remotely
 from raybo.runtime.session import Resources
@@ -74,7 +76,8 @@ def check_same_study(
         )
     changes = difference(old["space"], header["space"])
     for key in ("method", "mode", "metric", "seed"):
-        if old[key] != header[key]:
+        same = is_same_method if key == "method" else operator.eq
+        if not same(old[key], header[key]):
             changes.append(f"{key}: was {old[key]!r}, now {header[key]!r}")
     if changes:
         raise StudyError(

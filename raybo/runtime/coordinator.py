@@ -19,19 +19,20 @@ from enum import StrEnum
 from typing import Any
 
 from raybo.errors import JournalError
-from raybo.report.progress import Snapshot
+from raybo.report.progress import Progress
 from raybo.runtime.backend import Backend
 from raybo.runtime.evaluations.evaluate import Evaluation
 from raybo.runtime.evaluations.failures import MAX_LOSSES, Failure
 from raybo.runtime.evaluations.pool import Pool
 from raybo.runtime.proposals.supply import Supply
 from raybo.runtime.session import Session
-from raybo.runtime.stopping import Ending, Stop, StopRules
+from raybo.runtime.stopping import Ending, StopRules, failed
 from raybo.runtime.totals import Totals
 from raybo.runtime.writer import JournalWriter
 from raybo.space.any_space import AnySpace
 from raybo.study.journal.journal import timestamp
 from raybo.study.objective import Objective
+from raybo.study.outcome import Stop
 from raybo.study.trial import TrialRecord
 
 TICK_SECONDS = 0.25  # between two looks at the clock
@@ -63,7 +64,7 @@ class News:
     """What a driver learns from a poll."""
 
     trials: list[TrialRecord]  # acknowledged since the last poll
-    progress: Snapshot
+    progress: Progress
     stop: Stop | None  # why the session has ended; None while it goes on
 
 
@@ -137,7 +138,7 @@ class Coordinator:
         """Seconds since the driver last asked for news."""
         return time.monotonic() - self._polled
 
-    def progress(self) -> Snapshot:
+    def progress(self) -> Progress:
         """Return the figures to show."""
         phase = Phase.DRAINING if self._phase is Phase.CLOSING else self._phase
         return self._totals.progress(
@@ -257,7 +258,7 @@ class Coordinator:
         self._writer.add(
             "stopped",
             reason=stop.text,
-            outcome=stop.kind.value,
+            outcome=str(stop.kind),
             error=None if stop.error is None else stop.error.__name__,
             time=timestamp(),
             seconds=round(self._elapsed(), 3),
@@ -395,9 +396,9 @@ class Coordinator:
         try:
             await job
         except JournalError as error:
-            self._abort(Stop.failed(str(error), JournalError))
+            self._abort(failed(str(error), JournalError))
         except Exception as error:  # noqa: BLE001  (a fault of raybo's own must not hang the study)
-            stop = Stop.failed("".join(traceback.format_exception(error)))
+            stop = failed("".join(traceback.format_exception(error)))
             if self._phase in (Phase.RUNNING, Phase.DRAINING):
                 self._end(stop)
             else:

@@ -13,7 +13,7 @@ from raybo import __version__
 from raybo.methods.base import Method
 from raybo.methods.registry import build_method, describe_method
 from raybo.report.live import make_view
-from raybo.result import Result, result_of
+from raybo.result import Result
 from raybo.runtime.arguments import check_limits, check_resources, check_same_study, put
 from raybo.runtime.cluster import connect, default_workers
 from raybo.runtime.code import import_path
@@ -116,6 +116,7 @@ def optimize(
         "name": name,
         "space": space.definition(),
         "method": describe_method(built),
+        "lanes": built.lanes,
         "mode": mode,
         "metric": metric,
         "seed": seed,
@@ -159,4 +160,4 @@ def optimize(
             driver.close()
     # From the folder of the journal, complete even where its last upload to a URI failed.
     record = Record.from_contents(read_journal(store.folder))
-    return result_of(record, space, store.location)
+    return Result.from_record(record, space, store.location)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from raybo.errors import RayboError, StudyError
-from raybo.result import load_record
 from raybo.runtime.code import load_objective
 from raybo.space.definition import space_from_definition
 from raybo.study.journal.record import Record
+from raybo.study.outcome import load_record
 
 
 def resume_arguments(

@@ -1,15 +1,15 @@
-"""Stop: why a session ends; StopRules: when."""
+"""When a session ends, and why."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from enum import StrEnum
 
 from raybo.errors import RayboError, StudyFailed
 from raybo.runtime.session import Settings
 from raybo.study.journal.record import Entry
 from raybo.study.objective import Objective
+from raybo.study.outcome import Stop
 from raybo.study.trial import State
 
 # A study in which nothing works is stopped after this many failures, or one per worker if that is
@@ -19,7 +19,7 @@ DIFFERENT_FACTOR = 4  # times as many when the failures differ: some config may 
 
 
 class Ending(StrEnum):
-    """Kinds of endings, as journals record them."""
+    """Kinds of stops, as journals record them."""
 
     MAX_TRIALS = "max_trials"
     EXHAUSTED = "exhausted"
@@ -29,19 +29,9 @@ class Ending(StrEnum):
     ERROR = "error"
 
 
-@dataclass(frozen=True)
-class Stop:
-    """Why a session ends."""
-
-    kind: Ending
-    text: str
-    at_once: bool = False  # whether running trials are cancelled
-    error: type[RayboError] | None = None  # raised by the driver
-
-    @classmethod
-    def failed(cls, text: str, error: type[RayboError] = StudyFailed) -> Stop:
-        """Return a stop that raises `error` in the driver."""
-        return cls(Ending.ERROR, text, at_once=True, error=error)
+def failed(text: str, error: type[RayboError] = StudyFailed) -> Stop:
+    """Return a stop at once that raises `error` in the driver."""
+    return Stop(Ending.ERROR, text, at_once=True, error=error)
 
 
 class StopRules:
@@ -95,4 +85,4 @@ class StopRules:
             text += f"; trial {trial.number}: {trial.reason}"
             if self._first_failure.traceback:
                 text += f"\n\n{self._first_failure.traceback.rstrip()}"
-        return Stop.failed(text)
+        return failed(text)

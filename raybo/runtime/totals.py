@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter, deque
 from collections.abc import Iterable
-from typing import Any
 
 from raybo.methods.base import lane_of
-from raybo.report.progress import LaneStatus, Snapshot
+from raybo.report.progress import LaneStatus, Progress
+from raybo.report.text import config_line
 from raybo.runtime.session import Settings
 from raybo.study.journal.record import Entry
 from raybo.study.objective import Objective
 from raybo.study.trial import State, TrialRecord
 
 RECENT_TRIALS = 50  # the rate is measured over these
-TEXT_CHARS = 60  # of a config in the live view
 
 
 class Totals:
@@ -58,11 +56,11 @@ class Totals:
         elapsed: float,
         running: Iterable[int],
         settings: Settings,
-    ) -> Snapshot:
+    ) -> Progress:
         """Return the figures to show; `running` are the numbers of the running trials."""
         lanes, rate = len(self._n_done), self._rate()
         at_work = Counter(lane_of(number, lanes) for number in running)
-        return Snapshot(
+        return Progress(
             name=name,
             done=sum(self._n_done),
             running=at_work.total(),
@@ -70,7 +68,7 @@ class Totals:
             total=settings.max_trials,
             best_value=self.best_value,
             best_number=None if self.best is None else self.best.number,
-            best_config_text="" if self.best is None else config_text(self.best.config),
+            best_config_text="" if self.best is None else config_line(self.best.config),
             elapsed=elapsed,
             eta=self._seconds_left(rate, elapsed, settings),
             workers=settings.workers,
@@ -100,20 +98,3 @@ class Totals:
         if settings.max_seconds is not None:
             limits.append(settings.max_seconds - elapsed)
         return max(0.0, min(limits)) if limits else None
-
-
-def config_text(config: Any) -> str:
-    """A config, in JSON, as one short line."""
-    text = json.dumps(_rounded(config)).replace('"', "")
-    text = text[1:-1] if text.startswith("{") else text
-    return text if len(text) <= TEXT_CHARS else text[: TEXT_CHARS - 3] + "..."
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return float(f"{value:.4g}")
-    if isinstance(value, dict):
-        return {k: _rounded(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_rounded(v) for v in value[:8]]
-    return value

@@ -12,7 +12,7 @@ from raybo.space.any_space import AnySpace, as_space
 from raybo.space.definition import difference, space_from_definition
 from raybo.study.objective import Objective
 from raybo.study.study import Study
-from raybo.study.trial import State, Trial
+from raybo.study.trial import Trial, TrialRecord, decode, encode
 
 STATE_VERSION = 1
 
@@ -86,7 +86,7 @@ class Optimizer:
             "method": describe_method(study.method),
             "mode": study.objective.mode,
             "seed": study.seed,
-            "trials": [trial_to_json(trial, study.space) for trial in study.trials.values()],
+            "trials": [encode(trial, study.space).to_json() for trial in study.trials.values()],
         }
 
     @classmethod
@@ -117,18 +117,5 @@ class Optimizer:
             space, method or name, state["mode"], state["seed"], **({} if method else options)
         )
         for item in state["trials"]:
-            made._study.add(trial_from_json(item, space))
+            made._study.add(decode(TrialRecord.from_json(item), space))
         return made
-
-
-def trial_to_json(trial: Trial, space: AnySpace) -> dict[str, Any]:
-    """A trial as JSON."""
-    return {**vars(trial), "config": space.to_json(trial.config), "state": trial.state.value}
-
-
-def trial_from_json(item: Mapping[str, Any], space: AnySpace) -> Trial:
-    """Trial written by `trial_to_json`."""
-    fields = dict(item)
-    fields["config"] = space.from_json(fields["config"])
-    fields["state"] = State(fields["state"])
-    return Trial(**fields)

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from raybo.arrays import Array
 from raybo.errors import ObjectiveError, SpaceExhausted, StudyError, SurrogateError
-from raybo.methods.base import Array, Data, Method, Proposal
+from raybo.methods.base import FULL, Data, Effort, Method, Proposal, lane_of
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective, finite_number
-from raybo.study.trial import State, Trial
+from raybo.study.trial import State, Trial, best_of
 
 logger = logging.getLogger(__name__)
 
@@ -47,12 +48,12 @@ class Study:
         self.trials: dict[int, Trial] = {}  # by number, in the order of their numbers
         self._rows: dict[int, Array] = {}
         self._seen: set[bytes] = set()
-        self._scratch: dict[str, Any] = {}
+        self._cache: dict[str, Any] = {}
 
-    def ask(self, number: int | None = None, haste: int = 0) -> Trial:
+    def ask(self, number: int | None = None, effort: Effort = FULL) -> Trial:
         """Propose a trial; `number` is the next free one unless it is given.
 
-        A method takes less care the more haste there is, up to `MOST_HASTE`.
+        With less than full effort a method takes less care and less time.
         """
         number = self.next_number if number is None else number
         if number in self.trials:
@@ -60,17 +61,18 @@ class Study:
         self._check_exhausted()
         rng = np.random.default_rng([self.seed, number])
         try:
-            proposal = self.method.propose(self._data(number, haste), rng)
+            proposal = self.method.propose(self._data(number, effort), rng)
         except SurrogateError as error:
             logger.warning("trial %d is a random point, since the model failed: %s", number, error)
             proposal = Proposal(config=self.space.draw(rng))
         config = self.space.decode(proposal.x) if proposal.config is None else proposal.config
+        memo = dict(proposal.memo)
         if self._key(config) in self._seen:
             config = self._fresh_config(rng)
-            proposal = Proposal(memo=proposal.memo)
+            memo["replaced"] = True  # the memo describes another point than the config
         if self._snap is not None:
             config = self._snap(config)
-        return self.add(Trial(number, config, memo=dict(proposal.memo)))
+        return self.add(Trial(number, config, memo=memo))
 
     def add(self, trial: Trial) -> Trial:
         """Take over a trial made elsewhere: a point of the user's, or one read from a journal."""
@@ -120,8 +122,7 @@ class Study:
     @property
     def best(self) -> Trial | None:
         """Trial with the best value; None while there is none."""
-        done = [t for t in self.trials.values() if t.value is not None]
-        return min(done, key=lambda t: self.objective.loss(t.value or 0.0), default=None)
+        return best_of(self.trials.values(), self.objective.loss)
 
     def _pending_trial(self, number: int) -> Trial:
         trial = self.trials.get(number)
@@ -136,9 +137,10 @@ class Study:
             raise StudyError(f"trial {number} was already told ({how}); a trial is told once")
         return trial
 
-    def _data(self, number: int, haste: int) -> Data:
+    def _data(self, number: int, effort: Effort) -> Data:
         lanes = self.method.lanes
-        lane = [t for t in self.trials.values() if (t.number - number) % lanes == 0]
+        own = lane_of(number, lanes)
+        lane = [t for t in self.trials.values() if lane_of(t.number, lanes) == own]
         told = [t for t in lane if t.state is not State.PENDING]
         pending = [t for t in lane if t.state is State.PENDING]
         losses = [None if t.value is None else self.objective.loss(t.value) for t in told]
@@ -152,8 +154,8 @@ class Study:
             memos=tuple(t.memo for t in told),
             pending=self._stack(pending),
             pending_memos=tuple(t.memo for t in pending),
-            haste=haste,
-            scratch=self._scratch,
+            effort=effort,
+            cache=self._cache,
         )
 
     def _stack(self, trials: list[Trial]) -> Array:

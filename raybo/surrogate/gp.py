@@ -1,4 +1,8 @@
-"""Exact Gaussian process posterior."""
+"""The Gaussian process of every model: its posterior given rows and values.
+
+Hyperparameters may have leading batch dimensions, one process for each sample of them: with theta
+of shape (s, ...), posteriors are (s, m). Without, the shapes below hold as they are written.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +17,8 @@ from raybo.errors import SurrogateError
 from raybo.surrogate.kernels.base import Kernel, Terms, Theta
 from raybo.surrogate.linalg import cholesky, extend_cholesky
 
-NOISE = "noise"  # variance of the noise, beside the kernel's own hyperparameters in theta
-MEAN = "mean"  # constant mean of the process
-LEAST_VARIANCE = 1e-18
+NOISE = "noise"  # variance of the noise, beside the kernel's hyperparameters in theta
+LEAST_VARIANCE = 1e-18  # rounding can make a posterior variance negative, and its root is needed
 
 
 class Posterior(NamedTuple):
@@ -30,21 +33,27 @@ class GP:
     """A Gaussian process given the rows X and their values y; make one with `GP.of`."""
 
     kernel: Kernel
-    theta: Theta
+    theta: Theta  # hyperparameters of the kernel, and the noise
     X: Tensor  # (n, d)
     y: Tensor  # (n,)
+    mean: Tensor  # (): constant mean of the process
     chol: Tensor  # (n, n): of K(X, X) + noise I
     alpha: Tensor  # (n,): (K + noise I)^-1 (y - mean)
 
     @classmethod
-    def of(cls, kernel: Kernel, theta: Theta, X: Tensor, y: Tensor) -> GP:
-        """Condition the process on y = f(X) + noise (Rasmussen & Williams 2006, alg. 2.1)."""
-        wanted = {h.name for h in kernel.hypers} | {NOISE, MEAN}
+    def of(
+        cls, kernel: Kernel, theta: Theta, X: Tensor, y: Tensor, mean: Tensor | float | None = None
+    ) -> GP:
+        """Condition the process on y = f(X) + noise (Rasmussen & Williams 2006, alg. 2.1).
+
+        The constant mean is the one of highest likelihood unless it is given.
+        """
+        wanted = {h.name for h in kernel.hypers} | {NOISE}
         if set(theta) != wanted:
             raise SurrogateError(f"theta holds {sorted(theta)}, the kernel wants {sorted(wanted)}")
-        K = kernel(X, X, theta)
-        chol = cholesky(K + theta[NOISE] * torch.eye(len(X), dtype=X.dtype, device=X.device))
-        return cls(kernel, theta, X, y, chol, _solve(chol, y - theta[MEAN]))
+        chol = cholesky(add_noise(kernel(X, X, theta), theta[NOISE]))
+        m = likeliest_mean(chol, y) if mean is None else torch.as_tensor(mean).to(y)
+        return cls(kernel, theta, X, y, m, chol, _solve(chol, y - m[..., None]))
 
     def posterior(self, X: Tensor, part: int | None = None) -> Posterior:
         """Posterior of the function at X, or of term `part` of a sum of kernels."""
@@ -54,19 +63,19 @@ class GP:
                 raise SurrogateError(f"part={part} needs a Sum of kernels, this is {kernel}")
             kernel, theta = kernel.term(part, theta)
         K = kernel(self.X, X, theta)
-        mean = K.T @ self.alpha
+        mean = (K.mT @ self.alpha[..., None])[..., 0]
         if part is None:
-            mean = mean + self.theta[MEAN]
+            mean = mean + self.mean[..., None]
         half = torch.linalg.solve_triangular(self.chol, K, upper=False)
-        variance = kernel.diag(X, theta) - half.square().sum(0)
+        variance = kernel.diag(X, theta) - half.square().sum(-2)
         return Posterior(mean, variance.clamp_min(LEAST_VARIANCE))
 
     def fitted(self) -> Tensor:
         """Posterior mean at the rows of the data, without another solve."""
-        return self.y - self.theta[NOISE] * self.alpha
+        return self.y - self.theta[NOISE][..., None] * self.alpha
 
-    def surprise(self, X: Tensor, y: Tensor) -> float:
-        """Negative log density of values y of other rows X, each by itself, summed."""
+    def negative_log_predictive_density(self, X: Tensor, y: Tensor) -> float:
+        """Negative log density of the values y of other rows X, each row by itself, summed."""
         found = self.posterior(X)
         variance = found.variance + self.theta[NOISE]
         scaled = (y - found.mean).square() / variance
@@ -78,34 +87,49 @@ class GP:
             return self
         chol = self._extend(X, self.kernel(self.X, X, self.theta))
         all_y = torch.cat([self.y, y])
-        alpha = _solve(chol, all_y - self.theta[MEAN])
+        alpha = _solve(chol, all_y - self.mean[..., None])
         return replace(self, X=torch.cat([self.X, X]), y=all_y, chol=chol, alpha=alpha)
 
     def condition_on_mean(self, X: Tensor) -> GP:
-        """The process with pending rows told their own posterior mean (Desautels et al. 2014).
+        """The process with pending rows at their posterior mean (Desautels et al. 2014).
 
         The variance shrinks around them, the mean does not move: their alpha is 0.
         """
         if not len(X):
             return self
         cross = self.kernel(self.X, X, self.theta)
+        values = (cross.mT @ self.alpha[..., None])[..., 0] + self.mean[..., None]
+        y = self.y.expand(*values.shape[:-1], -1)
+        none = self.alpha.new_zeros(*self.alpha.shape[:-1], len(X))
         return replace(
             self,
             X=torch.cat([self.X, X]),
-            y=torch.cat([self.y, cross.T @ self.alpha + self.theta[MEAN]]),
+            y=torch.cat([y, values], -1),
             chol=self._extend(X, cross),
-            alpha=torch.cat([self.alpha, self.alpha.new_zeros(len(X))]),
+            alpha=torch.cat([self.alpha, none], -1),
         )
 
     def _extend(self, X: Tensor, cross: Tensor) -> Tensor:
-        eye = torch.eye(len(X), dtype=X.dtype, device=X.device)
-        corner = self.kernel(X, X, self.theta) + self.theta[NOISE] * eye
+        corner = add_noise(self.kernel(X, X, self.theta), self.theta[NOISE])
         return extend_cholesky(self.chol, cross, corner)
 
     def with_theta(self, changes: Theta) -> GP:
-        """The process on the same rows with some hyperparameters changed."""
-        return GP.of(self.kernel, {**self.theta, **changes}, self.X, self.y)
+        """The process on the same rows, with the same mean, and some hyperparameters changed."""
+        return GP.of(self.kernel, {**self.theta, **changes}, self.X, self.y, self.mean)
+
+
+def add_noise(K: Tensor, noise: Tensor) -> Tensor:
+    """K + noise I."""
+    eye = torch.eye(K.shape[-1], dtype=K.dtype, device=K.device)
+    return K + noise[..., None, None] * eye
+
+
+def likeliest_mean(chol: Tensor, y: Tensor) -> Tensor:
+    """Constant mean under which y is most likely: 1'K^-1 y / 1'K^-1 1 for the factor of K."""
+    ones = _solve(chol, torch.ones_like(y))
+    return (ones * y).sum(-1) / ones.sum(-1)
 
 
 def _solve(chol: Tensor, y: Tensor) -> Tensor:
-    return torch.cholesky_solve(y[:, None], chol)[:, 0]
+    y = y.expand(chol.shape[:-1])
+    return torch.cholesky_solve(y[..., None], chol)[..., 0]

@@ -12,32 +12,38 @@ from torch import Tensor
 
 from raybo.errors import SurrogateError
 
-JITTERS = (0.0, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4)  # relative to the mean of the diagonal
+# Relative to the mean of the diagonal; each tenfold or more, so that few factors are tried.
+JITTERS = (1e-10, 1e-8, 1e-6, 1e-5, 1e-4)
 
 
 def cholesky(K: Tensor) -> Tensor:
-    """Lower Cholesky factor of K, with the least jitter on the diagonal that gives one."""
-    scale = K.diagonal().mean()
-    eye = None
+    """Lower Cholesky factors of K (..., n, n), with the least jitter that gives all of them."""
+    chol: Tensor
+    chol, info = torch.linalg.cholesky_ex(K)
+    if _is_factor(chol, info):
+        return chol
+    eye = torch.eye(K.shape[-1], dtype=K.dtype, device=K.device)
+    scale = K.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None]
     for jitter in JITTERS:
-        if jitter and eye is None:
-            eye = torch.eye(len(K), dtype=K.dtype, device=K.device)
-        chol: Tensor
-        chol, info = torch.linalg.cholesky_ex(K if eye is None else K + jitter * scale * eye)
-        if int(info) == 0 and bool(torch.isfinite(chol).all()):
+        chol, info = torch.linalg.cholesky_ex(K + jitter * scale * eye)
+        if _is_factor(chol, info):
             return chol
     raise SurrogateError(
-        f"{len(K)} rows: no Cholesky factor at jitter {JITTERS[-1]}; raise the noise floor"
+        f"{K.shape[-1]} rows: no Cholesky factor at jitter {JITTERS[-1]}; raise the noise floor"
     )
+
+
+def _is_factor(chol: Tensor, info: Tensor) -> bool:
+    return not bool(info.any()) and bool(torch.isfinite(chol).all())
 
 
 def extend_cholesky(chol: Tensor, cross: Tensor, corner: Tensor) -> Tensor:
     """Factor of [[K, cross], [cross', corner]] from that of K, in O(n^2) for each new row."""
     below = torch.linalg.solve_triangular(chol, cross, upper=False)
-    last = cholesky(corner - below.T @ below)
-    n, p = cross.shape
-    full = chol.new_zeros(n + p, n + p)
-    full[:n, :n], full[n:, :n], full[n:, n:] = chol, below.T, last
+    last = cholesky(corner - below.mT @ below)
+    n, p = cross.shape[-2:]
+    full = chol.new_zeros(*chol.shape[:-2], n + p, n + p)
+    full[..., :n, :n], full[..., n:, :n], full[..., n:, n:] = chol, below.mT, last
     return full
 
 

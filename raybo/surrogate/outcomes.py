@@ -1,20 +1,19 @@
-"""Losses as a Gaussian process likes them: centred, of unit spread, no outliers."""
+"""Standardised losses with compressed tails."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from raybo.arrays import Array
 
 # In interquartile ranges from the median: where compression begins and the room left beyond it.
 Tail = tuple[float, float]
-MILD: Tail = (5.0, 5.0)
-STRONG: Tail = (0.5, 1.0)
+WIDE_TAIL: Tail = (5.0, 5.0)
+SHORT_TAIL: Tail = (0.5, 1.0)
 _GOOD_SIDE: Tail = (20.0, 20.0)
 
 
-def standardize(loss: Array, bad_side: Tail = MILD) -> Array:
+def standardize(loss: Array, bad_side: Tail = WIDE_TAIL) -> Array:
     """Losses (n,) centred and scaled to unit variance, their far tails compressed.
 
     The order of the losses is kept. Values far beyond the quartiles are drawn in smoothly, sooner
@@ -43,7 +42,7 @@ def _compress(z: Array, limit: float, room: float) -> Array:
     return np.minimum(z, limit) + beyond / (1.0 + beyond / room)
 
 
-def bend(y: Array, power: float) -> tuple[Array, Array]:
+def yeo_johnson(y: Array, power: float) -> tuple[Array, Array]:
     """Losses under a power transform, and the logarithms of its slopes.
 
     Parameters
@@ -51,13 +50,13 @@ def bend(y: Array, power: float) -> tuple[Array, Array]:
     y
         Standardised losses (n,).
     power
-        1 changes nothing; below 1 the bad side is drawn in and the good side spread.
+        1 changes nothing; below 1 compresses the bad side and stretches the good side.
 
     Returns
     -------
     tuple
-        Bent losses (n,), standardised again, and log slopes (n,): their sum, added to the log
-        likelihood of the bent losses, makes it comparable with that of another power.
+        Transformed losses (n,), standardised again, and log slopes (n,): their sum, added to the
+        log likelihood of the transformed losses, makes it comparable with that of another power.
 
     Notes
     -----

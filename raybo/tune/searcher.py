@@ -1,9 +1,9 @@
 """RayBOSearch: any method of raybo as the search algorithm of a Ray Tune run.
 
-A suggestion depends only on the seed, the settings and the calls that Tune made before it, in their
-order, not on the time that computing takes (see `raybo.tune.suggestions`). So runs of one trial at a
-time repeat exactly, and parallel runs repeat if Tune's calls come in the same order. Where a model
-fails, a space-filling point is suggested instead; no exception reaches Tune.
+A suggestion depends only on the seed, the settings and the calls that Tune made before it, in
+their order, not on the time that computing takes (see `raybo.tune.suggestions`). So runs of one
+trial at a time repeat exactly, and parallel runs repeat if Tune's calls come in the same order.
+Where a model fails, a space-filling point is suggested instead; no exception reaches Tune.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Suggestions: when the next suggestion is computed, and which results it has seen.
 
-A suggestion is started when Tune first asks for it, and sees all results known by then. While it is
-computed Tune goes on: it keeps one trial waiting beside those that run, or asks again shortly.
+A suggestion is started when Tune first asks for it, and sees all results known by then. While it
+is computed Tune goes on: it keeps one trial waiting beside those that run, or asks again shortly.
 
 The first suggestion waits for the process that computes it. Started beside the actors of the first
 trials this process would slow them down, and with short trials Tune does not recover from that: an
@@ -10,11 +10,12 @@ fewer run for good. Where the first suggestions are known without the method, no
 process is started once as many trials have ended as are live, and until it is ready very short
 trials get space-filling points.
 
-With short trials that would leave workers idle. So where trials take under SHORT_SECONDS on average
-(by the `time_total_s` of their results) and two or more are live, the next suggestion is started as
-soon as one is handed out, with reduced effort if need be. By the time Tune asks for it, it may lack
-results: if more than half as many as trials are live, it is started again. If it is not ready, Tune
-waits as long as a trial takes: of several actors without a next trial Tune keeps one.
+With short trials that would leave workers idle. So where trials take under SHORT_SECONDS on
+average (by the `time_total_s` of their results) and two or more are live, the next suggestion is
+started as soon as one is handed out, with reduced effort if need be. By the time Tune asks for it,
+it may lack results: if more than half as many as trials are live, it is started again. If it is
+not ready, Tune waits as long as a trial takes: of several actors without a next trial Tune keeps
+one.
 
 All of this depends on Tune's calls and their results alone, not on the time that computing takes.
 """
@@ -175,9 +176,9 @@ class Suggestions:
 class BackgroundProposer:
     """A Proposer off Tune's loop, which must not wait for a model nor share its interpreter lock.
 
-    It is an actor that takes no CPUs, on the node of the driver if possible. Where there is no Ray,
-    and for methods without a model, suggestions are computed in this process, at once. A proposer
-    that fails is replaced by a space-filling point: an exception would end the whole run.
+    It is an actor that takes no CPUs, on the node of the driver if possible. Where there is no
+    Ray, and for methods without a model, suggestions are computed in this process, at once. Where
+    the proposer fails, a space-filling point is suggested: an exception would end the whole run.
     """
 
     def __init__(self, search: Search, trials: Trials) -> None:

@@ -5,10 +5,12 @@ import pytest
 import torch
 
 from raybo.acquisition import functions
-from raybo.acquisition.closed_form import Along, ClosedForm, log_h
+from raybo.acquisition.closed_form import ClosedForm, ClosedFormProjected, log_h
 from raybo.acquisition.maximizers.base import with_gradient
 from raybo.surrogate.gp import GP
+from raybo.surrogate.kernels.projected import Projected
 from raybo.surrogate.kernels.stationary import SE, Matern52, Stationary
+from raybo.surrogate.map import NOISE_HYPER, starting_theta
 
 KERNELS = [Matern52(3, scaled=True), Matern52(3, ard=False), SE(3), SE(3, ard=False, scaled=True)]
 
@@ -19,10 +21,9 @@ def process(kernel: Stationary, seed: int = 0) -> GP:
         "lengthscale": torch.tensor([0.3, 0.5, 0.9] if kernel.ard else 0.4).double(),
         **({"variance": torch.tensor(1.7).double()} if kernel.scaled else {}),
         "noise": torch.tensor(1e-3).double(),
-        "mean": torch.tensor(0.2).double(),
     }
     X, y = torch.tensor(rng.random((12, 3))), torch.tensor(rng.standard_normal(12))
-    return GP.of(kernel, theta, X, y)
+    return GP.of(kernel, theta, X, y, mean=0.2)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
@@ -37,10 +38,17 @@ def test_values_and_gradients_equal_those_of_autograd(kernel: Stationary, name: 
     np.testing.assert_allclose(gradient, by_autograd[1], rtol=1e-7, atol=1e-10)
 
 
-def test_gradients_along_directions_equal_those_of_autograd() -> None:
-    gp = process(Matern52(3, ard=False, scaled=True))
-    W = np.random.default_rng(2).standard_normal((6, 3))
-    f = Along(ClosedForm(gp, "log_ei", float(gp.fitted().min())), W)
+@pytest.mark.parametrize("clip", [False, True])
+def test_gradients_through_projections_equal_those_of_autograd(clip: bool) -> None:
+    rng = np.random.default_rng(2)
+    kernel = Projected(Matern52(3), 6, clip)
+    theta = {
+        **starting_theta(kernel, NOISE_HYPER),
+        "rows": torch.tensor(np.exp(rng.standard_normal((3, 6)))),
+    }
+    X, y = torch.tensor(rng.standard_normal((12, 6))), torch.tensor(rng.standard_normal(12))
+    gp = GP.of(kernel, theta, X, y)
+    f = ClosedFormProjected(gp, "log_ei", float(gp.fitted().min()))
     X = np.random.default_rng(1).random((7, 6))
     value, gradient = f.with_gradient(X)
     by_autograd = with_gradient(lambda Z: f(Z), X)

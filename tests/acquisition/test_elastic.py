@@ -17,11 +17,11 @@ from raybo.acquisition.maximizers.elastic import (
     Family,
     _Climbers,
     _Ladder,
-    largest_stretch,
-    stretch,
+    largest_multiple,
+    scale_lengthscales,
 )
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
-from raybo.methods.model import acquisition_family, acquisition_of
+from raybo.methods.search import acquisition_family, acquisition_of
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.base import OnColumns, Product
 from raybo.surrogate.kernels.hamming import Hamming
@@ -39,8 +39,8 @@ def model(d: int = 20, n: int = 30, lengthscale: float = 0.1, seed: int = 0) -> 
     X = torch.as_tensor(np.random.default_rng(seed).random((n, d)))
     y = (X - 0.3).square().sum(1)
     y = (y - y.mean()) / y.std()
-    theta = {"lengthscale": tensor(lengthscale), "noise": tensor(1e-6), "mean": tensor(0.0)}
-    return GP.of(SE(d, ard=False), theta, X, y)
+    theta = {"lengthscale": tensor(lengthscale), "noise": tensor(1e-6)}
+    return GP.of(SE(d, ard=False), theta, X, y, mean=0.0)
 
 
 def cube(d: int, n: int = 6, seed: int = 1) -> Region:
@@ -48,7 +48,7 @@ def cube(d: int, n: int = 6, seed: int = 1) -> Region:
 
 
 def elastic(gp: GP, name: str, **options: object) -> Elastic:
-    return Elastic(acquisition_family(gp, name, len(gp.X)), largest_stretch(gp), **options)
+    return Elastic(acquisition_family(gp, name, len(gp.X)), largest_multiple(gp), **options)
 
 
 def hill(centre: float, width: float) -> Acquisition:
@@ -71,8 +71,8 @@ class TestAlgorithm2:
     def test_reaches_the_best_peak_of_a_model_of_one_datum(self) -> None:
         # Around a single datum EI has its peak on a sphere: checked by a scan along a ray.
         X, y = tensor([[0.2] * 10]), tensor([-1.0])
-        theta = {"lengthscale": tensor(0.1), "noise": tensor(1e-6), "mean": tensor(0.0)}
-        gp = GP.of(SE(10, ard=False), theta, X, y)
+        theta = {"lengthscale": tensor(0.1), "noise": tensor(1e-6)}
+        gp = GP.of(SE(10, ard=False), theta, X, y, mean=0.0)
 
         def f(Z: torch.Tensor) -> torch.Tensor:
             return ei(gp.posterior(Z), tensor(-1.0))
@@ -150,7 +150,7 @@ class TestAlgorithm2:
         f = acquisition_of(gp, "ei", gp.fitted().min(), len(gp.X))
         for n_starts in (1, 6):
             made.clear()
-            search = Elastic(counted, largest_stretch(gp), n_starts=n_starts)
+            search = Elastic(counted, largest_multiple(gp), n_starts=n_starts)
             search(f, cube(20, 12), np.random.default_rng(0))
             assert len(made) == len(set(made)) > 0
 
@@ -159,7 +159,7 @@ class TestAlgorithm2:
             raise AssertionError(multiple)
 
         gp = model(lengthscale=5.0)
-        assert largest_stretch(gp) == 1.0
+        assert largest_multiple(gp) == 1.0
         f = acquisition_of(gp, "log_ei", gp.fitted().min(), len(gp.X))
         region = cube(20)
         search = Elastic(never, 1.0, n_screened=6)
@@ -195,11 +195,11 @@ class TestLadder:
         assert SLOPE > 1e-9
 
 
-class TestStretch:
+class TestScaledLengthscales:
     def test_equals_a_model_built_with_the_longer_scale(self) -> None:
         gp = model(d=3, n=8)
         Z = torch.as_tensor(np.random.default_rng(3).random((5, 3)))
-        ours = stretch(gp, 4.0).posterior(Z)
+        ours = scale_lengthscales(gp, 4.0).posterior(Z)
         direct = model(d=3, n=8, lengthscale=0.4).posterior(Z)
         np.testing.assert_allclose(ours.mean, direct.mean, rtol=1e-9)
         np.testing.assert_allclose(ours.variance, direct.variance, rtol=1e-7)
@@ -210,20 +210,19 @@ class TestStretch:
             "0.lengthscale": tensor([0.1, 0.4]),
             "1.weight": tensor([0.5]),
             "noise": tensor(1e-3),
-            "mean": tensor(0.2),
         }
         X = torch.as_tensor(np.random.default_rng(0).random((4, 3)))
         gp = GP.of(kernel, theta, X, X.sum(1))
-        wide = stretch(gp, 3.0).theta
+        wide = scale_lengthscales(gp, 3.0).theta
         np.testing.assert_allclose(wide["0.lengthscale"], [0.3, 1.2])
         assert wide["1.weight"] == 0.5
         assert wide["noise"] == 1e-3
-        assert largest_stretch(gp) == pytest.approx(math.sqrt(3) / 0.2)
+        assert largest_multiple(gp) == pytest.approx(math.sqrt(3) / 0.2)
 
     def test_a_model_without_lengthscales_has_no_room(self) -> None:
-        theta = {"weight": tensor([0.5]), "noise": tensor(1e-3), "mean": tensor(0.0)}
+        theta = {"weight": tensor([0.5]), "noise": tensor(1e-3)}
         X = tensor([[0.25], [0.75]])
-        assert largest_stretch(GP.of(Hamming(1), theta, X, X[:, 0])) == 1.0
+        assert largest_multiple(GP.of(Hamming(1), theta, X, X[:, 0])) == 1.0
 
 
 def test_discrete_columns_are_searched_on_their_grid() -> None:

@@ -8,6 +8,7 @@ import pytest
 from raybo.result import Result
 from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
+from raybo.study.outcome import Stop
 from raybo.study.trial import State, Trial
 
 NASTY = "<script>alert('x')</script> & \"quotes\""
@@ -61,7 +62,7 @@ def make_result() -> Callable[..., Result]:
             space,
             trials,
             90.0,
-            "max_trials",
+            Stop("max_trials", "max_trials reached"),
             0.9,
         )
 

@@ -67,8 +67,9 @@ def test_a_report_of_a_huge_box_tells_of_its_embeddings(make_result: Make) -> No
         Trial(i, space.draw(np.random.default_rng(i)), float(i), State.DONE, memo={"clipped": 0.5})
         for i in range(8)
     ]
-    method = {"name": "rembo", "options": {"k": 4}}
-    text = body(render(replace(make_result(1), space=space, trials=trials, method=method)))
+    method = {"name": "rembo", "options": {"k": None, "preset": "paper"}}
+    result = replace(make_result(1), space=space, trials=trials, method=method, lanes=4)
+    text = body(render(result))
     assert "Embeddings" in text
     assert "Which parameters matter" not in text
 

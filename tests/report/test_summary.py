@@ -69,11 +69,10 @@ def test_lanes_tell_evaluations_best_and_clipping_per_embedding(make_result: Mak
         Trial(i, space.draw(np.random.default_rng(i)), float(i), State.DONE, memo={"clipped": 0.5})
         for i in range(6)
     ]
-    method = {"name": "rembo", "options": {"k": 2}}
-    result = replace(make_result(1), space=space, trials=trials, method=method, mode="max")
+    result = replace(make_result(1), space=space, trials=trials, lanes=2, mode="max")
     assert summary.lanes(result) == [
-        {"embedding": 0, "evaluations": 3, "best": 4.0, "clipped": 0.5},
-        {"embedding": 1, "evaluations": 3, "best": 5.0, "clipped": 0.5},
+        {"embedding": 1, "evaluations": 3, "best": 4.0, "clipped": 0.5},
+        {"embedding": 2, "evaluations": 3, "best": 5.0, "clipped": 0.5},
     ]
     assert summary.columns(result) == {}
     assert summary.lanes(make_result(5)) == []

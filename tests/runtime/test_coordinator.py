@@ -15,14 +15,13 @@ import pytest
 from raybo.errors import JournalError, StudyFailed
 from raybo.methods.base import Data, Proposal
 from raybo.methods.random_search import RandomSearch
-from raybo.report.progress import Snapshot
+from raybo.report.progress import Progress
 from raybo.runtime.backend import ProposerFailed, ProposerLost
 from raybo.runtime.coordinator import Command, Coordinator, News
 from raybo.runtime.evaluations.evaluate import Evaluation
 from raybo.runtime.evaluations.failures import Failure, failure_of_result
 from raybo.runtime.proposals.proposer import Call, Proposals, Proposer, Search
 from raybo.runtime.session import Session, Settings
-from raybo.runtime.stopping import Stop
 from raybo.runtime.writer import JournalWriter
 from raybo.space.parameters import Float, Int
 from raybo.space.space import Space
@@ -30,6 +29,7 @@ from raybo.study.journal.journal import Journal
 from raybo.study.journal.record import Record
 from raybo.study.journal.storage import FolderStore, Store
 from raybo.study.objective import Objective
+from raybo.study.outcome import Stop
 from raybo.study.trial import State, TrialRecord
 
 SPACE = Space({"x": Float(0, 1)})
@@ -118,7 +118,7 @@ class Ended:
     """What a driver learnt from a session."""
 
     stop: Stop
-    progress: Snapshot
+    progress: Progress
     trials: list[TrialRecord]
 
 

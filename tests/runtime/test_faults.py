@@ -7,6 +7,7 @@ import re
 import signal
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -130,37 +131,10 @@ def test_a_study_whose_trials_all_fail_ends_with_one_clear_error(tmp_path: Path)
     assert "Traceback" in text
 
 
-def _pid_of(word: str) -> int | None:
-    """Process of an actor, by its title."""
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                title = (folder / "cmdline").read_bytes().decode(errors="replace")
-                parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
-            except OSError:
-                continue
-            if title.startswith(f"ray::{word}") and parent in _raylets():
-                return int(folder.name)
-    return None
-
-
-def _raylets() -> set[str]:
-    """Raylets of the cluster of this process: others may run on the machine."""
-    session = ray._private.worker._global_node.get_session_dir_path()
-    found = set()
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                line = (folder / "cmdline").read_bytes().decode(errors="replace")
-            except OSError:
-                continue
-            if session in line and "/raylet/raylet\0" in line:
-                found.add(folder.name)
-    return found
-
-
 @pytest.mark.parametrize("victim", ["CoordinatorActor", "ProposerActor"])
-def test_killed_actors_lose_nothing_and_double_nothing(tmp_path: Path, victim: str) -> None:
+def test_killed_actors_lose_nothing_and_double_nothing(
+    tmp_path: Path, victim: str, pid_of_actor: Callable[[str], int | None]
+) -> None:
     def objective(config: dict[str, Any]) -> float:
         time.sleep(0.1)
         return float(config["x"])
@@ -172,7 +146,7 @@ def test_killed_actors_lose_nothing_and_double_nothing(tmp_path: Path, victim: s
         assert trial.number not in acknowledged
         acknowledged[trial.number] = trial
         if len(acknowledged) in (5, 20):
-            pid = _pid_of(victim)
+            pid = pid_of_actor(victim)
             assert pid is not None
             os.kill(pid, signal.SIGKILL)
             killed.append(pid)
@@ -196,13 +170,15 @@ def test_killed_actors_lose_nothing_and_double_nothing(tmp_path: Path, victim: s
     assert len({t.config["x"] for t in result.trials}) == 40
 
 
-def test_ctrl_c_is_remembered_when_the_coordinator_dies_while_it_drains(tmp_path: Path) -> None:
+def test_ctrl_c_is_remembered_when_the_coordinator_dies_while_it_drains(
+    tmp_path: Path, pid_of_actor: Callable[[str], int | None]
+) -> None:
     def objective(config: dict[str, Any]) -> float:
         time.sleep(1.5 * config["x"])
         return float(config["x"])
 
     def kill() -> None:
-        pid = _pid_of("CoordinatorActor")
+        pid = pid_of_actor("CoordinatorActor")
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
 

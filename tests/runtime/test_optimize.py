@@ -13,7 +13,8 @@ import ray
 import raybo
 from raybo import Categorical, Choice, Float, Int, Space
 from raybo.errors import JournalError, MethodError, SpaceError, StudyError, StudyFailed
-from raybo.result import list_studies, load_record, load_result
+from raybo.result import load_result
+from raybo.study.outcome import list_studies, load_record
 from raybo.study.trial import State, Trial
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_cluster")]

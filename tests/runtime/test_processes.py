@@ -21,8 +21,9 @@ import ray
 import raybo
 from raybo import Float
 from raybo.errors import JournalError
-from raybo.result import load_record, load_result
+from raybo.result import load_result
 from raybo.study.journal.journal import read_journal
+from raybo.study.outcome import load_record
 from raybo.study.trial import State
 
 pytestmark = pytest.mark.ray

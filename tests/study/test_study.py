@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raybo.errors import SpaceExhausted, StudyError, SurrogateError
-from raybo.methods.base import Data, Proposal
+from raybo.methods.base import EFFORTS, FULL, Data, Effort, Proposal
 from raybo.methods.random_search import RandomSearch, Sobol
 from raybo.methods.registry import build_method
 from raybo.space.parameters import Categorical, Float, Int
@@ -142,6 +142,17 @@ def test_a_duplicate_is_replaced_by_a_fresh_point() -> None:
     assert len(set(configs)) == 10
 
 
+def test_a_method_learns_that_its_point_was_replaced() -> None:
+    space = Space({"c": Categorical(["a", "b"])})
+    spy = Spy(space)
+    spy.propose = lambda data, rng: Proposal(x=np.array([0.25]), memo={"number": data.number})
+    study = Study(space, spy)
+    first, second = study.ask(), study.ask()
+    assert (first.config["c"], second.config["c"]) == ("a", "b")
+    assert "replaced" not in first.memo
+    assert second.memo == {"number": 1, "replaced": True}
+
+
 def test_a_finite_space_is_tried_completely_and_then_exhausted() -> None:
     space = Space({"n": Int(0, 3), "k": Categorical(["a", "b", "c"])})
     for method in (RandomSearch(space), Sobol(space)):
@@ -178,8 +189,8 @@ def test_trials_added_late_keep_the_order_of_their_numbers() -> None:
         study.add(Trial(2, {"x": 0.9, "y": 0.9}))
 
 
-@pytest.mark.parametrize("haste", [0, 1, 2])
-def test_what_a_study_remembers_changes_no_proposal(haste: int) -> None:
+@pytest.mark.parametrize("effort", EFFORTS, ids=lambda e: e.name)
+def test_what_a_study_remembers_changes_no_proposal(effort: Effort) -> None:
     """The model is kept between asks; a study without it proposes the same points."""
     space = Space({"x": Float(0, 1), "y": Float(0, 1)})
     kept = Study(space, build_method("bo", space), seed=3)
@@ -191,9 +202,9 @@ def test_what_a_study_remembers_changes_no_proposal(haste: int) -> None:
         fresh = Study(space, build_method("bo", space), seed=3)
         for trial in kept.trials.values():
             fresh.add(replace(trial))
-        expected = fresh.ask(haste=haste)
-        found = kept.ask(haste=haste)
-        tolerance = 1e-6 if haste else 0.0  # in haste the factor is extended row by row
+        expected = fresh.ask(effort=effort)
+        found = kept.ask(effort=effort)
+        tolerance = 0.0 if effort is FULL else 1e-6  # else factors are extended row by row
         for name in ("x", "y"):
             assert abs(found.config[name] - expected.config[name]) <= tolerance
         assert found.memo == expected.memo

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from raybo.acquisition.maximizers.base import Acquisition, Array, Region, values
+from raybo.acquisition.maximizers.base import Acquisition, Region, values
 from raybo.acquisition.maximizers.grid import climb_grid
+from raybo.arrays import Array
 
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # Kingma & Ba, algorithm 1
 

@@ -8,10 +8,10 @@ from typing import Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-Array = NDArray[np.float64]
+from raybo.arrays import Array
+
 Acquisition = Callable[[Tensor], Tensor]  # (m, d) -> (m,)
 
 

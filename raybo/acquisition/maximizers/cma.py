@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raybo.acquisition.maximizers.base import Acquisition, Array, Region, values
+from raybo.acquisition.maximizers.base import Acquisition, Region, values
+from raybo.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -32,11 +32,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from raybo.acquisition.maximizers.base import Acquisition, Array, Region, values
+from raybo.acquisition.maximizers.base import Acquisition, Region, values
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
+from raybo.arrays import Array, Bools, Indices
 from raybo.surrogate.gp import GP
+from raybo.surrogate.kernels.base import lengthscales
 
 Family = Callable[[float], Acquisition]  # multiple of the length-scales -> acquisition
 
@@ -84,7 +85,7 @@ class Elastic:
         points = np.concatenate([region.starts[[np.argmax(found)]], climbers.X])
         return np.asarray(points[np.argmax(values(f, points, region.device))])
 
-    def _choose(self, found: Array, rng: np.random.Generator) -> Rows:
+    def _choose(self, found: Array, rng: np.random.Generator) -> Indices:
         order = np.argsort(-found, kind="stable")
         n_screened = min(self.n_screened, self.n_starts)
         others = rng.permutation(order[n_screened:])[: self.n_starts - n_screened]
@@ -159,7 +160,7 @@ class _Climbers:
             aligned = height & -height or self.ladder.rung  # the largest step that meets a rung
             step[on] = min(aligned, self.ladder.rung)
 
-    def _search(self, height: int, rows: Rows) -> tuple[Array, NDArray[np.bool_]]:
+    def _search(self, height: int, rows: Indices) -> tuple[Array, Bools]:
         """Where local searches at a height end, and which of them moved."""
         f, start = self.ladder.at(height), self.X[rows]
         before = values(f, start, self.region.device)
@@ -168,7 +169,7 @@ class _Climbers:
         distance = np.linalg.norm(new - start, axis=1)
         return new, distance > MOVEMENT * np.linalg.norm(self.width)
 
-    def _on_a_plain(self, rows: Rows) -> Rows:
+    def _on_a_plain(self, rows: Indices) -> Indices:
         """Those of the rows with no slope at their own height either: no step can be too long."""
         heights = np.unique(self.height[rows])
         groups = [rows[self.height[rows] == height] for height in heights]
@@ -176,7 +177,7 @@ class _Climbers:
         kept = [group[f] for group, f in zip(groups, flat, strict=True)]
         return np.concatenate([rows[:0], *kept])
 
-    def _is_flat(self, height: int, rows: Rows) -> NDArray[np.bool_]:
+    def _is_flat(self, height: int, rows: Indices) -> Bools:
         """Whether there is no slope right beside the points, as there is beside a peak."""
         if not len(rows):
             return np.zeros(0, dtype=bool)
@@ -189,23 +190,15 @@ class _Climbers:
         return np.asarray((slope.abs().amax(1) <= SLOPE * value.abs()).detach().cpu().numpy())
 
 
-def stretch(gp: GP, multiple: float) -> GP:
+def scale_lengthscales(gp: GP, multiple: float) -> GP:
     """The process with every length-scale multiplied, on the same rows."""
-    return gp.with_theta({k: v * multiple for k, v in gp.theta.items() if is_length(k)})
+    return gp.with_theta({k: v * multiple for k, v in lengthscales(gp.theta).items()})
 
 
-def largest_stretch(gp: GP) -> float:
+def largest_multiple(gp: GP) -> float:
     """Multiple at which the length-scales reach sqrt(d) in the geometric mean (section 4)."""
-    lengths = [v.reshape(-1) for k, v in gp.theta.items() if is_length(k)]
+    lengths = [v.reshape(-1) for v in lengthscales(gp.theta).values()]
     if not lengths:
         return 1.0
     mean = float(torch.cat(lengths).log().mean().exp())
     return max(1.0, math.sqrt(gp.X.shape[1]) / mean)
-
-
-def is_length(name: str) -> bool:
-    """Whether a hyperparameter is a length-scale, by its name in a kernel or a composite."""
-    return name.rpartition(".")[2] == "lengthscale"
-
-
-Rows = NDArray[np.intp]

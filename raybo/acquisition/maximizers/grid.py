@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from raybo.acquisition.maximizers.base import Acquisition, Array, Region, values
+from raybo.acquisition.maximizers.base import Acquisition, Region, values
+from raybo.arrays import Array
 
 _MOVES = 24  # values of one column tried in a round; a longer grid is sampled
 _ROUNDS = 20

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raybo.acquisition.maximizers.base import Acquisition, Array, Region, values, with_gradient
+from raybo.acquisition.maximizers.base import Acquisition, Region, values, with_gradient
 from raybo.acquisition.maximizers.grid import climb_grid
+from raybo.arrays import Array
 
 _MEMORY = 6
 _ARMIJO = 1e-4

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from raybo.acquisition.maximizers.base import Array
 from raybo.acquisition.maximizers.lbfgsb import climb
+from raybo.arrays import Array
 
 PartsAcquisition = Callable[[Tensor], Tensor]  # (p, s, c) -> (p, s): s points of each of p parts
 

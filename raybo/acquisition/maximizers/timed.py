@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raybo.acquisition.maximizers.base import Acquisition, Array, Maximizer, Region, values
+from raybo.acquisition.maximizers.base import Acquisition, Maximizer, Region, values
+from raybo.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,15 @@ from rich.console import Console
 from rich.table import Table
 
 from raybo.acquisition.maximizers.base import Acquisition, Maximizer, Region, values
-from raybo.acquisition.maximizers.elastic import Elastic, largest_stretch
+from raybo.acquisition.maximizers.elastic import Elastic, largest_multiple
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.benchmarks.problems.base import get_problem
 from raybo.benchmarks.run import single_thread, wide_console
-from raybo.methods.base import Data
-from raybo.methods.egp.default import ACQUISITIONS, N_STARTS, Egp
-from raybo.methods.model import acquisition_family, acquisition_of, search_region
+from raybo.methods.base import FULL, Data
+from raybo.methods.bo.default import ACQUISITIONS
+from raybo.methods.egp.default import Egp
+from raybo.methods.egp.published import PublishedEgp
+from raybo.methods.search import acquisition_family, acquisition_of, search_region
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective
 from raybo.surrogate.gp import GP
@@ -38,6 +40,7 @@ PROBLEMS = ("gaussian-20", "rosenbrock-20", "gaussian-50", "rosenbrock-50")
 MODELS = {"l = 0.1": "paper", "l fitted": "default"}  # by the preset of egp
 STARTS = ("random", "screened")
 POINTS_PER_DIM = 3
+N_STARTS = FULL.n_starts
 TIE = 1e-6  # relative: values this near are the same peak
 
 
@@ -64,12 +67,12 @@ def random_data(problem: str, seed: int) -> tuple[AnySpace, Data]:
 def compare(problem: str, preset: str, acquisition: str, starts: str, seed: int) -> Outcome:
     """One elastic search, and multi-start for as long."""
     space, data = random_data(problem, seed)
-    gp = Egp(space, preset=preset).model(data)[0]
+    gp = PublishedEgp(space).model(data) if preset == "paper" else Egp(space).model(data)[0]
     n, rng = len(data.loss), np.random.default_rng([seed, 1])
     f = acquisition_of(gp, acquisition, gp.fitted().min(), n)
 
     def region() -> Region:
-        whole = search_region(space, data, rng, "cpu")
+        whole = search_region(space, data, rng)
         return (
             whole if starts == "screened" else replace(whole, starts=space.sample(N_STARTS, rng))
         )
@@ -80,7 +83,7 @@ def compare(problem: str, preset: str, acquisition: str, starts: str, seed: int)
 
 
 def _elastic(gp: GP, acquisition: str, starts: str, n: int) -> Elastic:
-    search = Elastic(acquisition_family(gp, acquisition, n), largest_stretch(gp), N_STARTS)
+    search = Elastic(acquisition_family(gp, acquisition, n), largest_multiple(gp), N_STARTS)
     return search if starts == "screened" else replace(search, n_screened=0)
 
 

@@ -108,7 +108,7 @@ def check_rival(spec: str) -> None:
                 f"rival {name!r} is not known; choose one of raybo's methods "
                 f"({', '.join(METHODS)}) or of the peers ({', '.join(PEERS)})"
             )
-        allowed = option_names(method_class(name))
+        allowed = ["preset", *option_names(method_class(name, options.get("preset", "default")))]
     for option in options:
         if option not in allowed:
             takes = ", ".join(allowed) or "no options"

@@ -33,6 +33,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from raybo.arrays import Array
 from raybo.methods.addgp.groups import (
     N_INIT,
     Learnt,
@@ -47,7 +48,7 @@ from raybo.methods.addgp.groups import (
     swap_columns,
 )
 from raybo.methods.addgp.search import GroupSearch, exploration, refine
-from raybo.methods.base import Array, Data, Proposal
+from raybo.methods.base import Data, Proposal
 from raybo.methods.model import acquisition_of, unordered_columns
 from raybo.methods.options import PRESETS, check_choice, check_count, check_seconds, require_flat
 from raybo.space.any_space import AnySpace

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from raybo.arrays import Array
 from raybo.errors import MethodError
-from raybo.methods.base import Array, Data
+from raybo.methods.base import Data
 from raybo.methods.model import theta_from_json, theta_to_json
 from raybo.methods.options import check_choice
 from raybo.methods.ridge.model import Ridge

@@ -20,8 +20,9 @@ from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.acquisition.maximizers.parts import Parts, maximize_parts
 from raybo.acquisition.maximizers.timed import Timed
 from raybo.acquisition.starts import around, spread
+from raybo.arrays import Array
 from raybo.methods.addgp.groups import best_rows
-from raybo.methods.base import Array, Data
+from raybo.methods.base import Data
 from raybo.methods.model import grid_of, search_region, unordered_columns, untried
 from raybo.space.any_space import AnySpace
 from raybo.space.nodes import Column

@@ -46,10 +46,11 @@ from torch import Tensor
 from raybo.acquisition.functions import log_ei, ucb
 from raybo.acquisition.maximizers.base import Acquisition, values
 from raybo.acquisition.maximizers.parts import maximize_parts
+from raybo.arrays import Array
 from raybo.methods.addtree.kernel import LOOSE, NOISE_HYPER, TIGHT, TreeKernel, tree_kernel
 from raybo.methods.addtree.posteriors import VertexPosteriors
 from raybo.methods.addtree.search import assemble, best_path, maximize_by_leaf, vertex_parts
-from raybo.methods.base import Array, Data, Proposal
+from raybo.methods.base import Data, Proposal
 from raybo.methods.model import fitted_gp, untried
 from raybo.methods.options import PRESETS, check_choice, check_count, require_columns
 from raybo.space.any_space import AnySpace

@@ -12,8 +12,9 @@ from raybo.acquisition.maximizers.base import Acquisition, Region, values
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.acquisition.maximizers.parts import Parts
 from raybo.acquisition.starts import around, spread
+from raybo.arrays import Array
 from raybo.methods.addtree.vertex import AtVertex
-from raybo.methods.base import Array, Data
+from raybo.methods.base import Data
 from raybo.methods.model import grid_of, search_region
 from raybo.space.any_space import AnySpace
 from raybo.space.nodes import Column

@@ -35,8 +35,9 @@ from raybo.acquisition.maximizers.adam import Adam
 from raybo.acquisition.maximizers.base import Acquisition, Region, values
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.acquisition.starts import spread
+from raybo.arrays import Array
 from raybo.errors import SpaceError
-from raybo.methods.base import Array, Data, Proposal
+from raybo.methods.base import Data, Proposal
 from raybo.methods.bock.kernel import Cylindrical, cylinder
 from raybo.methods.bock.posterior import NOISE_HYPER, CylinderData, CylinderGP, HyperDensity
 from raybo.methods.bock.slice_sampling import slice_sweep

@@ -13,15 +13,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from raybo.arrays import Array
 from raybo.methods.bock.kernel import Cylindrical, Horseshoe, cylinder
 from raybo.surrogate.gp import NOISE, Posterior
 from raybo.surrogate.kernels.base import Hyper, Theta
 from raybo.surrogate.linalg import cholesky
-
-Array = NDArray[np.float64]
 
 NOISE_HYPER = Hyper(NOISE, (), 1e-6, 1.0, 1e-2, Horseshoe(0.1))  # the authors' code
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from raybo.arrays import Array
+
 Rows = NDArray[np.intp]
 LogDensity = Callable[[Array], Array]  # (k, h) -> (k,), up to a constant; -inf is allowed
 Along = Callable[[Rows, Array], Array]  # chains, new values of one coordinate -> densities

@@ -44,8 +44,9 @@ from raybo.acquisition.maximizers.cma import CmaEs
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.acquisition.maximizers.timed import Timed
 from raybo.acquisition.starts import around, spread
+from raybo.arrays import Array
 from raybo.errors import MethodError, SpaceError
-from raybo.methods.base import Array, Data, Proposal
+from raybo.methods.base import Data, Proposal
 from raybo.methods.model import SMALL_NOISE, fitted_gp, with_pending
 from raybo.methods.options import PRESETS, check_choice, check_count, check_seconds
 from raybo.methods.rembo import published as rembo_paper

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raybo.methods.base import Array, Data, Memo, Proposal
+from raybo.arrays import Array
+from raybo.methods.base import Data, Memo, Proposal
 from raybo.space.any_space import AnySpace
 from raybo.space.box import Box
 from raybo.space.design import sobol_point

@@ -24,8 +24,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from raybo.arrays import Array
 from raybo.errors import MethodError
-from raybo.methods.base import Array
 from raybo.methods.rembo.embedding import Embedding
 from raybo.methods.rembo.features import Clipped, LearntRows, Warped
 from raybo.space.any_space import AnySpace

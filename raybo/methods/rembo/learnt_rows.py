@@ -16,8 +16,8 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
 from torch import Tensor
 
+from raybo.arrays import Array
 from raybo.errors import SurrogateError
-from raybo.methods.base import Array
 from raybo.methods.rembo.features import LearntRows
 from raybo.surrogate.gp import MEAN
 from raybo.surrogate.kernels.base import Hyper, LogNormal, Theta

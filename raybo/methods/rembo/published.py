@@ -34,8 +34,9 @@ from raybo.acquisition.maximizers.base import Region, values
 from raybo.acquisition.maximizers.cma import CmaEs
 from raybo.acquisition.maximizers.direct import Direct
 from raybo.acquisition.starts import around
+from raybo.arrays import Array
 from raybo.errors import SurrogateError
-from raybo.methods.base import Array, Data
+from raybo.methods.base import Data
 from raybo.methods.rembo.kernels import Features
 
 LOWEST, HIGHEST = 0.01, 50.0  # [L, U] (section 3.4)

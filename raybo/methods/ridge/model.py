@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
+from raybo.arrays import Array
 from raybo.surrogate.gp import GP, MEAN, NOISE
 from raybo.surrogate.kernels.base import Theta, starting_theta
 from raybo.surrogate.kernels.stationary import (
@@ -23,8 +23,6 @@ from raybo.surrogate.kernels.stationary import (
     squared_distances,
 )
 from raybo.surrogate.map import NOISE_HYPER, Target, likelihood
-
-Array = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-3  # a direction shorter than this share of the longest is left out
 LONGEST = 20.0  # bound on the entries of W

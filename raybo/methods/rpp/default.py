@@ -47,11 +47,12 @@ from torch import Tensor
 
 from raybo.acquisition.closed_form import Along
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
+from raybo.arrays import Array
 from raybo.errors import MethodError, SpaceError
 from raybo.methods.addgp.default import AddGp
 from raybo.methods.addgp.groups import N_INIT, Learnt, best_rows, centred, check_groups
 from raybo.methods.addgp.search import GroupSearch, exploration, refine
-from raybo.methods.base import Array, Data, Proposal
+from raybo.methods.base import Data, Proposal
 from raybo.methods.model import acquisition_of, search_region, unordered_columns, untried
 from raybo.methods.options import PRESETS, check_choice, check_count, require_flat
 from raybo.methods.ridge.model import Ridge, fit_ridge

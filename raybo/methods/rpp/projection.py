@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment, minimize
 from torch import Tensor
 
+from raybo.arrays import Array
 from raybo.surrogate.gp import NOISE
 from raybo.surrogate.kernels.base import Kernel, Theta
 from raybo.surrogate.map import NOISE_HYPER, Target, likelihood
-
-Array = NDArray[np.float64]
 
 
 def pursue(

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from raybo.methods.base import lane_of
+from raybo.methods.base import FULL, Effort, lane_of
 from raybo.runtime.deaths import Deaths
 from raybo.runtime.proposals.proposer import Call, Proposals
 from raybo.study.journal.record import Record
@@ -106,12 +106,12 @@ class Lane:
             self._ready.remove(item)
         self._release(item.trial.number for item in stale)
 
-    def begin_call(self, numbers: list[int], haste: int = 0) -> Call:
+    def begin_call(self, numbers: list[int], effort: Effort = FULL) -> Call:
         """Return a call of the proposer for `numbers`, claimed before."""
         self.calling = True
         self._n_seen = self._n_finished
         changed, dropped = self._unsent.take()
-        return Call([self._trial(number) for number in changed], dropped, numbers, haste)
+        return Call([self._trial(number) for number in changed], dropped, numbers, effort)
 
     def end_call(self, numbers: list[int], answer: Proposals | None) -> None:
         """Take the answer to a call for `numbers`; None when the proposer was lost."""

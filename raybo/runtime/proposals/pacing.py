@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from raybo.methods.base import MOST_HASTE
+from raybo.methods.base import EFFORTS, FULL, Effort
 
 # A worker may wait for a proposal that has seen every result when that costs at most this share of
 # its time: with one worker and hour-long evaluations the run is the sequential one.
@@ -22,7 +22,7 @@ LONGEST_CALL = 0.1  # seconds that the first proposal of a call waits for the ot
 # cores are as busy (`raybo bench throughput`: 94.7 to 96.9% and 94.8 to 97.6%).
 SAFETY_FACTOR = 2.0
 _HIGH_LOAD, _LOW_LOAD = 0.5, 0.03  # share of the time between two finished trials
-_TYPICAL_SECONDS = (0.05, 0.015, 0.01)  # of a model's proposal, by haste; rough
+_TYPICAL_SECONDS = (0.05, 0.015, 0.01)  # of a model's proposal, by effort; rough
 
 
 def buffer_size(
@@ -68,25 +68,32 @@ def is_fresh(seconds_per_proposal: float, workers: int, duration: float) -> bool
     return (seconds_per_proposal + CALL_SECONDS) * workers <= FRESH_SHARE * duration
 
 
-def next_haste(haste: int, seconds_per_proposal: float, finishes_per_second: float) -> int:
-    """Return the haste of the next proposals, with which they keep up with the workers.
+def next_effort(effort: Effort, seconds_per_proposal: float, finishes_per_second: float) -> Effort:
+    """Return the effort of the next proposals, with which they keep up with the workers.
 
-    More where proposals of this haste take most of the time that there is; less where those of
-    the next lower haste, which may take ten times as long, would not. Never less than a typical
-    model needs: the first proposals, a random design, are computed much faster than later ones.
+    Less where proposals of this effort take most of the time that there is; more where those of
+    the next higher effort, which may take ten times as long, would not. Never more than a typical
+    model can afford: the first proposals, a random design, are computed much faster than later
+    ones.
     """
-    load = seconds_per_proposal * finishes_per_second
+    load, level = seconds_per_proposal * finishes_per_second, EFFORTS.index(effort)
     if load > _HIGH_LOAD:
-        return min(haste + 1, MOST_HASTE)
-    return max(haste - 1 if load < _LOW_LOAD else haste, least_haste(finishes_per_second))
+        return EFFORTS[min(level + 1, len(EFFORTS) - 1)]
+    affordable = EFFORTS.index(affordable_effort(finishes_per_second))
+    return EFFORTS[max(level - 1 if load < _LOW_LOAD else level, affordable)]
 
 
-def least_haste(finishes_per_second: float) -> int:
-    """Return the haste with which a typical model keeps up with the workers."""
-    return sum(s * finishes_per_second > _HIGH_LOAD for s in _TYPICAL_SECONDS[:MOST_HASTE])
+def affordable_effort(finishes_per_second: float) -> Effort:
+    """Return the highest effort with which a typical model keeps up with the workers."""
+    loads = zip(EFFORTS, _TYPICAL_SECONDS, strict=True)
+    fits = (e for e, seconds in loads if seconds * finishes_per_second <= _HIGH_LOAD)
+    return next(fits, EFFORTS[-1])
 
 
 def typical_seconds(finishes_per_second: float) -> float:
-    """Return the seconds that a typical model's proposal takes in haste; 0 where there is none."""
-    haste = least_haste(finishes_per_second)
-    return _TYPICAL_SECONDS[haste] if haste else 0.0
+    """Return the seconds that a typical model's proposal takes with less than full effort.
+
+    0 where full effort can be afforded.
+    """
+    effort = affordable_effort(finishes_per_second)
+    return 0.0 if effort is FULL else _TYPICAL_SECONDS[EFFORTS.index(effort)]

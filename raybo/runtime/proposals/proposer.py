@@ -16,7 +16,7 @@ from typing import Any
 import ray
 
 from raybo.errors import RayboError
-from raybo.methods.base import Method
+from raybo.methods.base import FULL, Effort, Method
 from raybo.methods.registry import build_method
 from raybo.runtime.proposals.pacing import LONGEST_CALL
 from raybo.space.any_space import AnySpace
@@ -47,7 +47,7 @@ class Call:
     updates: Sequence[TrialRecord]  # trials that are new to the proposer or have changed
     dropped: Sequence[int]  # proposals that will not be evaluated; unknown ones are ignored
     numbers: Sequence[int]  # trials to propose
-    haste: int = 0
+    effort: Effort = FULL
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Proposer:
             for number in call.numbers:
                 if trials and last + statistics.median(self._recent) > first + LONGEST_CALL:
                     break
-                trials.append(encode(study.ask(number, call.haste), study.space))
+                trials.append(encode(study.ask(number, call.effort), study.space))
                 last, before = time.perf_counter(), last
                 self._recent.append(last - before)
                 first = first if len(trials) > 1 else last

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Awaitable, Callable, Sequence
 
 from raybo.errors import SpaceExhausted
-from raybo.methods.base import lane_of
+from raybo.methods.base import FULL, lane_of
 from raybo.runtime.backend import Backend, ProposerFailed, ProposerLost
 from raybo.runtime.deaths import MAX_DEATHS
 from raybo.runtime.proposals.lane import Lane
@@ -14,12 +14,13 @@ from raybo.runtime.proposals.pacing import (
     INSTANT_SECONDS,
     buffer_size,
     is_fresh,
-    next_haste,
+    next_effort,
     typical_seconds,
 )
 from raybo.runtime.proposals.proposer import Call
-from raybo.runtime.stopping import Stop
+from raybo.runtime.stopping import failed
 from raybo.study.journal.record import Record
+from raybo.study.outcome import Stop
 from raybo.study.trial import TrialRecord
 
 
@@ -38,7 +39,7 @@ class Supply:
         self._backend = backend
         self._spawn = spawn
         self._fresh = False  # whether each proposal waits for the result before it
-        self._haste = 0
+        self._effort = FULL
         self._rate = 0.0  # trials that finish per second
 
     @property
@@ -131,8 +132,8 @@ class Supply:
 
     def _start_call(self, lane: Lane, numbers: list[int]) -> None:
         seconds = self._seconds_per_proposal() or 0.0
-        self._haste = next_haste(self._haste, seconds, self._rate)
-        self._spawn(self._call(lane, lane.begin_call(numbers, self._haste), numbers))
+        self._effort = next_effort(self._effort, seconds, self._rate)
+        self._spawn(self._call(lane, lane.begin_call(numbers, self._effort), numbers))
 
     async def _call(self, lane: Lane, call: Call, numbers: list[int]) -> None:
         answer = None
@@ -140,16 +141,16 @@ class Supply:
             answer = await self._backend.propose(lane.index, call)
         except ProposerLost as error:
             if not lane.deaths.add():
-                self.problem = Stop.failed(
+                self.problem = failed(
                     f"the process of the method died {MAX_DEATHS} times in a row at trial "
                     f"{numbers[0]} ({error}); give its machine more memory, or use another method"
                 )
         except ProposerFailed as error:
-            self.problem = Stop.failed(f"the method failed at trial {numbers[0]}:\n{error}")
+            self.problem = failed(f"the method failed at trial {numbers[0]}:\n{error}")
         lane.end_call(numbers, answer)
         problem = None if answer is None else answer.error
         if isinstance(problem, SpaceExhausted):
             lane.exhausted = True
         elif problem is not None:
             text = f"the method failed at trial {numbers[0]}: {problem}"
-            self.problem = Stop.failed(text, type(problem))
+            self.problem = failed(text, type(problem))

@@ -1,4 +1,4 @@
-"""What a kernel is, and how kernels combine: sums, products, kernels on some of the columns."""
+"""What a kernel is, and how kernels combine: sums, products, kernels on some columns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-import torch
 from torch import Tensor
 
 Theta = Mapping[str, Tensor]
@@ -31,6 +30,11 @@ class LogNormal:
     def with_mode(cls, value: float, sigma: float) -> LogNormal:
         """The prior whose density is largest at `value`."""
         return cls(math.log(value) + sigma**2, sigma)
+
+    @property
+    def mode(self) -> float:
+        """Value at which the density is largest."""
+        return math.exp(self.mu - self.sigma**2)
 
     def log_density(self, log_value: Tensor) -> Tensor:
         """Log density over the hyperparameter itself, up to a constant, at exp(log_value).
@@ -70,20 +74,40 @@ class Kernel(Protocol):
         """Variances (n,): the diagonal of `self(X, X, theta)`."""
 
 
+class Gradient(Protocol):
+    """Gradient of sum(weights * K) for symmetric weights (n, n) and K = kernel(X, X, theta)."""
+
+    def hypers(self, weights: Tensor) -> Tensor:
+        """In the log-hyperparameters, flat in the order of `hypers`."""
+
+    def rows(self, weights: Tensor) -> Tensor:
+        """In the rows X: (n, d)."""
+
+
+@runtime_checkable
+class HasGradient(Protocol):
+    """A kernel whose covariances have a gradient in closed form: what a fit needs."""
+
+    def with_gradient(self, X: Tensor, theta: Theta) -> tuple[Tensor, Gradient]:
+        """Covariances (n, n) of the rows of X, and their gradient."""
+
+
 @runtime_checkable
 class Terms(Protocol):
-    """A kernel that is a sum, whose terms have posteriors of their own."""
+    """A kernel that is a sum, each of whose terms has a posterior."""
 
     def term(self, index: int, theta: Theta) -> tuple[Kernel, Theta]:
         """Term `index` and its own hyperparameters."""
 
 
-def starting_theta(kernel: Kernel, device: torch.device | None = None) -> dict[str, Tensor]:
-    """Hyperparameters at which a fit of `kernel` starts."""
-    return {
-        h.name: torch.full(h.shape, h.start, dtype=torch.float64, device=device)
-        for h in kernel.hypers
-    }
+def is_lengthscale(name: str) -> bool:
+    """Whether a hyperparameter is a length-scale, by its name in a kernel or in a composite."""
+    return "lengthscale" in name.split(".")
+
+
+def lengthscales(theta: Theta) -> dict[str, Tensor]:
+    """Length-scales among the hyperparameters."""
+    return {name: value for name, value in theta.items() if is_lengthscale(name)}
 
 
 def _part(theta: Theta, index: int) -> Theta:

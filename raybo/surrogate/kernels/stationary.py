@@ -17,7 +17,7 @@ from raybo.surrogate.linalg import with_slope
 
 Values = TypeVar("Values", Tensor, NDArray[np.float64])
 
-LENGTHSCALE_BOUNDS = (5e-3, 1e3)  # of the unit cube: finer than any data, flatter than any effect
+LENGTHSCALE_BOUNDS = (5e-3, 1e3)  # in the unit cube: below the spacing of any data, and flat
 VARIANCE_BOUNDS = (1e-4, 1e4)  # of standardised losses
 
 
@@ -75,19 +75,26 @@ class Stationary:
     shape: str  # "matern52" or "se"
     ard: bool = True  # a length-scale per column, or one for all
     scaled: bool = False  # whether the variance is a hyperparameter, or 1
-    prior: LogNormal | None = None  # of the length-scales
+    prior: LogNormal | None = None  # of the length-scales; `lengthscale_prior` unless given
+    lengthscale: float | None = None  # given instead of fitted
 
     @property
     def hypers(self) -> tuple[Hyper, ...]:
         """Length-scales, and the variance if scaled."""
-        lower, upper = LENGTHSCALE_BOUNDS
-        prior = self.prior or lengthscale_prior(self.dim)
-        start = min(max(math.exp(prior.mu - prior.sigma**2), 2 * lower), upper / 2)  # the mode
-        shape = (self.dim,) if self.ard else ()
-        hypers = [Hyper("lengthscale", shape, lower, upper, start, prior)]
+        hypers = [self._lengthscale_hyper]
         if self.scaled:
             hypers.append(Hyper("variance", (), *VARIANCE_BOUNDS, 1.0, LogNormal(1.0, 1.0)))
         return tuple(hypers)
+
+    @property
+    def _lengthscale_hyper(self) -> Hyper:
+        shape = (self.dim,) if self.ard else ()
+        if self.lengthscale is not None:
+            return Hyper("lengthscale", shape, *(self.lengthscale,) * 3)
+        lower, upper = LENGTHSCALE_BOUNDS
+        prior = self.prior or lengthscale_prior(self.dim)
+        start = min(max(prior.mode, 2 * lower), upper / 2)
+        return Hyper("lengthscale", shape, lower, upper, start, prior)
 
     def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
         """Covariances (n, m)."""
@@ -96,13 +103,8 @@ class Stationary:
         K = matern52(sq) if self.shape == "matern52" else squared_exponential(sq)
         return K * theta["variance"] if self.scaled else K
 
-    def with_pull(self, X: Tensor, theta: Theta) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        """Covariances (n, n) of the rows of X, and their gradient in the log-hyperparameters.
-
-        The second takes symmetric weights (n, n) to the gradient of sum(weights * covariances),
-        flat in the order of `hypers`: what a fit needs. A fit's step takes four fifths of its time
-        by autograd.
-        """
+    def with_gradient(self, X: Tensor, theta: Theta) -> tuple[Tensor, StationaryGradient]:
+        """Covariances (n, n) of the rows of X, and their gradient."""
         A = X / theta["lengthscale"]
         sq = squared_distances(A, A)
         if self.shape == "matern52":
@@ -112,17 +114,7 @@ class Stationary:
             slope = -0.5 * K
         if self.scaled:
             K, slope = K * theta["variance"], slope * theta["variance"]
-
-        def pull(weights: Tensor) -> Tensor:
-            # d sq_ij / d log l = -2 (a_i - a_j)^2, summed under W: 4 (a' W a - a^2 ' W 1).
-            W = weights * slope
-            by_length = 4.0 * ((W @ A) * A - A.square() * W.sum(1, keepdim=True)).sum(0)
-            parts = [by_length if self.ard else by_length.sum()[None]]
-            if self.scaled:
-                parts.append((weights * K).sum()[None])
-            return torch.cat(parts)
-
-        return K, pull
+        return K, StationaryGradient(self, A, K, slope, theta["lengthscale"])
 
     def diag(self, X: Tensor, theta: Theta) -> Tensor:
         """Variances (n,)."""
@@ -130,15 +122,53 @@ class Stationary:
         return ones * theta["variance"] if self.scaled else ones
 
 
+@dataclass(frozen=True)
+class StationaryGradient:
+    """Gradient of the covariances of a stationary kernel."""
+
+    kernel: Stationary
+    A: Tensor  # (n, d): rows divided by their length-scales
+    K: Tensor  # (n, n)
+    slope: Tensor  # (n, n): derivative of K in the squared distances of A
+    lengthscale: Tensor
+
+    def hypers(self, weights: Tensor) -> Tensor:
+        """In the log-hyperparameters: d sq_ij / d log l = -2 (a_i - a_j)^2."""
+        by_length = -(self._by_scaled_rows(weights) * self.A).sum(0)
+        parts = [by_length if self.kernel.ard else by_length.sum()[None]]
+        if self.kernel.scaled:
+            parts.append((weights * self.K).sum()[None])
+        return torch.cat(parts)
+
+    def rows(self, weights: Tensor) -> Tensor:
+        """In the rows X."""
+        return self._by_scaled_rows(weights) / self.lengthscale
+
+    def _by_scaled_rows(self, weights: Tensor) -> Tensor:
+        """Gradient in A: 4 (diag(W1) - W) A with W = weights * slope, which is symmetric."""
+        W = weights * self.slope
+        return 4.0 * (self.A * W.sum(1, keepdim=True) - W @ self.A)
+
+
 def Matern52(  # noqa: N802  (reads as the kernel it makes)
-    dim: int, *, ard: bool = True, scaled: bool = False, prior: LogNormal | None = None
+    dim: int,
+    *,
+    ard: bool = True,
+    scaled: bool = False,
+    prior: LogNormal | None = None,
+    lengthscale: float | None = None,
 ) -> Stationary:
     """Matern-5/2 kernel on `dim` columns."""
-    return Stationary(dim, "matern52", ard, scaled, prior)
+    return Stationary(dim, "matern52", ard, scaled, prior, lengthscale)
 
 
 def SE(  # noqa: N802
-    dim: int, *, ard: bool = True, scaled: bool = False, prior: LogNormal | None = None
+    dim: int,
+    *,
+    ard: bool = True,
+    scaled: bool = False,
+    prior: LogNormal | None = None,
+    lengthscale: float | None = None,
 ) -> Stationary:
     """Squared exponential kernel on `dim` columns."""
-    return Stationary(dim, "se", ard, scaled, prior)
+    return Stationary(dim, "se", ard, scaled, prior, lengthscale)

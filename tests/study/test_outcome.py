@@ -1,4 +1,4 @@
-"""Result: its views, and reading studies without Ray."""
+"""Outcome: a study as data, and reading studies without Ray."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ import numpy as np
 import pytest
 
 from raybo.errors import StudyError
-from raybo.result import Result, flat_config, list_studies, load_result
 from raybo.space.box import Box
 from raybo.space.parameters import Choice, Float, Int
 from raybo.space.space import Space
 from raybo.study.journal.journal import Journal
-from raybo.runtime.code import import_path
-from raybo.study.names import fresh_name
+from raybo.study.outcome import Outcome, Stop, flat_config, list_studies
 from raybo.study.trial import State, Trial
 
 SPACE = Space(
@@ -29,7 +27,7 @@ SPACE = Space(
 )
 
 
-def make(trials: list[Trial], mode: str = "min", **changes: Any) -> Result:
+def make(trials: list[Trial], mode: str = "min", **changes: Any) -> Outcome:
     fields: dict[str, Any] = {
         "name": "<b>s</b>",
         "location": "runs/s",
@@ -39,10 +37,10 @@ def make(trials: list[Trial], mode: str = "min", **changes: Any) -> Result:
         "space": SPACE,
         "trials": trials,
         "elapsed": 1.0,
-        "stop_reason": "max_trials reached: 3",
+        "stop": Stop("max_trials", "max_trials reached: 3"),
         "use": 0.5,
     }
-    return Result(**{**fields, **changes})
+    return Outcome(**{**fields, **changes})
 
 
 TRIALS = [
@@ -61,42 +59,18 @@ def test_the_best_depends_on_the_mode() -> None:
     assert (nothing.best_trial, nothing.best_value, nothing.best_config) == (None, None, None)
 
 
-def test_a_dataframe_has_a_column_per_path() -> None:
-    pytest.importorskip("pandas")
-    frame = make(TRIALS).to_dataframe()
-    assert list(frame["number"]) == [0, 1, 2]
-    assert list(frame["config/value"]) == [0.5, 0.25, 0.75]
-    assert list(frame["net"]) == ["svd", "none", "none"]
-    assert frame["net/svd/rank"][0] == 4
-    assert frame["net/svd/rank"].isna().tolist() == [False, True, True]
-    assert list(frame["opt/lr"]) == [0.1, 0.2, 0.3]
-    assert frame["seconds"][0] == 2.5
-    assert frame["extra/acc"][0] == 0.9
-
-
 def test_the_vector_of_a_box_stays_lazy() -> None:
     box = Box(10**9)
     config = box.from_json(box.to_json(box.draw(np.random.default_rng(0))))
     assert flat_config(config, box) == {"x": config["x"]}
 
 
-def test_views_are_readable_and_escaped() -> None:
-    text = repr(make(TRIALS))
-    assert "2 done, 1 failed" in text
-    assert "best value 1 (min) at trial 1" in text
-    page = make(TRIALS)._repr_html_()
-    assert "<b>" not in page
-    assert "&lt;b&gt;s&lt;/b&gt;" in page
-    assert page.count("<tr>") == 3
-    assert "no trials" in repr(make([]))
-
-
 def test_a_study_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="it has no studies at all"):
-        load_result("nosuch", tmp_path)
+        Outcome.load("nosuch", tmp_path)
     Journal(tmp_path / "here").close()
     with pytest.raises(StudyError, match=r"no study 'nosuch' in .* it has here"):
-        load_result("nosuch", tmp_path)
+        Outcome.load("nosuch", tmp_path)
 
 
 def test_an_empty_journal_is_listed_without_trials(tmp_path: Path) -> None:
@@ -107,27 +81,52 @@ def test_an_empty_journal_is_listed_without_trials(tmp_path: Path) -> None:
     assert list_studies(tmp_path)[0].state == "stopped"
 
 
-def test_names_are_made_up_and_objectives_found() -> None:
-    assert len({fresh_name() for _ in range(50)}) == 50
-    assert import_path(fresh_name) == "raybo.study.names:fresh_name"
-    assert import_path(Journal.close) == "raybo.study.journal.journal:Journal.close"
-    assert import_path(lambda config: 0.0) is None
-    assert import_path(object()) is None
-
-
 def test_reading_a_study_needs_neither_ray_nor_torch() -> None:
     code = (
-        "import sys, raybo.result; "
+        "import sys, raybo.study.outcome; "
         "print([m for m in ('ray', 'torch', 'pandas', 'plotly') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
-def test_a_worker_loads_no_torch() -> None:
-    code = (
-        "import sys, raybo.runtime.evaluations.evaluate, raybo.runtime.service; "
-        "print([m for m in ('torch', 'pandas', 'plotly', 'ray.tune') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+def write(folder: Path, *events: dict[str, Any]) -> None:
+    journal = Journal(folder)
+    journal.append(*events)
+    journal.close()
+
+
+HEADER = {
+    "kind": "header",
+    "name": "s",
+    "space": SPACE.definition(),
+    "method": {"name": "rembo", "options": {"k": None, "preset": "paper"}},
+    "mode": "min",
+    "metric": None,
+}
+
+
+def test_a_study_is_read_as_it_was_written(tmp_path: Path) -> None:
+    config = SPACE.to_json(TRIALS[0].config)
+    write(
+        tmp_path / "s",
+        {**HEADER, "lanes": 4},
+        {"kind": "asked", "number": 0, "config": config, "memo": {"z": [1.0]}},
+        {"kind": "done", "number": 0, "value": 3.0, "extra": {"acc": 0.9}},
+        {"kind": "stopped", "reason": "interrupted: drained", "outcome": "interrupted",
+         "seconds": 2.0, "use": 0.75},
+    )  # fmt: skip
+    outcome = Outcome.load("s", tmp_path)
+    assert outcome.best_config == TRIALS[0].config
+    assert outcome.stop == Stop("interrupted", "interrupted: drained")
+    assert (outcome.elapsed, outcome.use, outcome.lanes) == (2.0, 0.75, 4)
+    assert [row["net/svd/rank"] for row in outcome.rows()] == [4]
+
+
+@pytest.mark.parametrize(("options", "lanes"), [({"k": 3}, 3), ({"k": None}, 1), ({}, 1)])
+def test_a_journal_without_lanes_has_those_of_its_method(
+    tmp_path: Path, options: dict[str, Any], lanes: int
+) -> None:
+    write(tmp_path / "s", {**HEADER, "method": {"name": "rembo", "options": options}})
+    outcome = Outcome.load("s", tmp_path)
+    assert (outcome.lanes, outcome.stop, outcome.stop_reason) == (lanes, None, "not ended")

@@ -12,9 +12,9 @@ import pytest
 from rich.console import Console
 
 from raybo.report.live import Frame, LineView, SilentView, TerminalView, make_view
-from raybo.report.progress import LaneStatus, Snapshot
+from raybo.report.progress import LaneStatus, Progress
 
-RUNNING = Snapshot(
+RUNNING = Progress(
     name="tune-1",
     done=30,
     running=8,
@@ -57,9 +57,9 @@ def output(console: Console) -> str:
     return console.file.getvalue()
 
 
-def picture(snapshot: Snapshot, width: int = 80, height: int = 24) -> list[str]:
+def picture(progress: Progress, width: int = 80, height: int = 24) -> list[str]:
     console = Console(width=width, height=height, record=True, file=io.StringIO())
-    console.print(Frame(snapshot))
+    console.print(Frame(progress))
     return console.export_text().splitlines()
 
 
@@ -115,7 +115,7 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "snapshot",
+    "progress",
     [
         replace(RUNNING, total=None),
         replace(RUNNING, total=None, eta=None),
@@ -127,11 +127,11 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
         replace(RUNNING, state="draining"),
     ],
 )
-def test_unusual_snapshots_are_drawn(snapshot: Snapshot) -> None:
-    assert picture(snapshot)
+def test_unusual_progress_is_drawn(progress: Progress) -> None:
+    assert picture(progress)
     console = plain_console()
     with LineView(console) as view:
-        view.update(snapshot)
+        view.update(progress)
     assert output(console).count("\n") == 1
 
 
@@ -198,7 +198,7 @@ def test_the_terminal_view_repaints_and_leaves_the_last_picture() -> None:
     assert last.endswith("\n\x1b[?25h")  # the cursor is back, on a line of its own
 
 
-def test_the_clock_goes_on_between_snapshots() -> None:
+def test_the_clock_goes_on_between_two_updates() -> None:
     console = terminal_console()
     console.print(Frame(RUNNING, age=10.0))
     assert "1:15, 4:50 left" in output(console)

@@ -1,0 +1,76 @@
+"""Where and what a method searches for its next point: acquisitions, regions and starts."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from raybo.acquisition.closed_form import ClosedForm, ClosedFormProjected
+from raybo.acquisition.functions import ACQUISITIONS, exploration
+from raybo.acquisition.maximizers.base import Acquisition, Region
+from raybo.acquisition.maximizers.elastic import Family, scale_lengthscales
+from raybo.acquisition.starts import around, spread
+from raybo.arrays import Array
+from raybo.methods.base import Data
+from raybo.methods.model import unordered_columns
+from raybo.space.any_space import AnySpace
+from raybo.surrogate.gp import GP
+from raybo.surrogate.kernels.projected import Projected
+from raybo.surrogate.kernels.stationary import Stationary
+
+GRID_LIMIT = 64  # values of a column tried one by one; a longer range is searched as continuous
+
+
+def acquisition_of(gp: GP, name: str, best: Tensor, n: int) -> Acquisition:
+    """The acquisition called `name` of a model of n told rows."""
+    level = best.new_tensor(exploration(gp.X.shape[1], n)) if name == "ucb" else best
+    if gp.X.device.type == "cpu":
+        if isinstance(gp.kernel, Stationary):
+            return ClosedForm(gp, name, float(level))
+        if isinstance(gp.kernel, Projected):
+            return ClosedFormProjected(gp, name, float(level))
+    plain = ACQUISITIONS[name]
+    return lambda X: plain(gp.posterior(X), level)
+
+
+def acquisition_family(gp: GP, name: str, n: int) -> Family:
+    """The acquisition of a process of n told rows, for an elastic search."""
+
+    def at(multiple: float) -> Acquisition:
+        wide = scale_lengthscales(gp, multiple)
+        return acquisition_of(wide, name, wide.fitted().min(), n)
+
+    return at
+
+
+def untried(f: Acquisition, space: AnySpace, data: Data) -> Acquisition:
+    """`f`, with -inf at the points of a finite space that were tried before."""
+    if space.cardinality is None:
+        return f
+    tried = {row.tobytes() for row in (*data.X, *data.pending)}
+
+    def fresh(X: Tensor) -> Tensor:
+        known = [row.tobytes() in tried for row in X.detach().cpu().numpy()]
+        return torch.where(torch.tensor(known, device=X.device), -torch.inf, f(X))
+
+    return fresh
+
+
+def search_region(
+    space: AnySpace, data: Data, rng: np.random.Generator, device: str = "cpu"
+) -> Region:
+    """The cube with its grids, and starts: spread over it, and around the best points so far."""
+    n = data.effort.n_screened
+    near = around(data.best_rows(), n, rng, unordered_columns(space))
+    starts = np.concatenate([spread(space.dim, n, rng), near])
+    grids = {i: g for i in range(space.dim) if (g := grid_of(space, i)) is not None}
+    return Region(
+        np.zeros(space.dim), np.ones(space.dim), space.snap(starts), grids, space.snap, device
+    )
+
+
+def grid_of(space: AnySpace, column: int) -> Array | None:
+    """Positions of a discrete column's values, or None for one searched as continuous."""
+    unordered = space.columns[column].kind in ("categorical", "choice")
+    return space.grid(column, 10**6 if unordered else GRID_LIMIT)

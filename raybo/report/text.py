@@ -1,0 +1,136 @@
+"""Numbers, durations, configs and studies as text for people."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from raybo.space.vector import Vector
+from raybo.study.objective import Objective
+from raybo.study.outcome import Outcome
+
+EXACT_COORDINATES = 1000  # a vector with more coordinates is shown by how they are computed
+_LINE_CHARACTERS = 60  # of a config in one line
+_NOTEBOOK_ROWS = 10  # best trials in a notebook
+_LIST_ENTRIES = 30  # a longer list is cut
+
+
+def number(value: float) -> str:
+    """Return a value in a table."""
+    return f"{value:.6g}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time span: "1:05", "2:00:00", "3d 4h"."""
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= 48:
+        return f"{hours // 24}d {hours % 24}h"
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def rate(per_second: float) -> str:
+    """Return a rate per second, minute or hour, whichever gives a number of one or more."""
+    if per_second >= 1:
+        return f"{per_second:.1f}/s"
+    return f"{60 * per_second:.1f}/min" if 60 * per_second >= 1 else f"{3600 * per_second:.1f}/h"
+
+
+def printable(text: str) -> str:
+    """Return `text` with spaces for control characters, which could command a terminal."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def method_text(method: Mapping[str, Any]) -> str:
+    """Return the name of a method and the options that are set: "rembo (d=3, k=4)"."""
+    options = ", ".join(f"{k}={v}" for k, v in method["options"].items() if v is not None)
+    return f"{method['name']} ({options})" if options else str(method["name"])
+
+
+def config_line(config: Any) -> str:
+    """Return a config, in JSON, as one short line."""
+    text = json.dumps(_rounded(config), ensure_ascii=False).replace('"', "")
+    text = text[1:-1] if text.startswith("{") else text
+    return shorten(text, _LINE_CHARACTERS)
+
+
+def config_text(config: Mapping[str, Any]) -> str:
+    """Return a config as YAML; a long list or vector is cut."""
+    import yaml  # noqa: PLC0415  (slow to import, seldom needed)
+
+    style: Any = {
+        "default_flow_style": None,
+        "sort_keys": False,
+        "allow_unicode": True,
+        "width": 90,
+    }
+    return str(yaml.safe_dump(_plain(config), **style)).rstrip("\n")
+
+
+def outcome_text(outcome: Outcome) -> str:
+    """Return a few lines about a study: its trials, its best value, where it is kept."""
+    lines = [f"Result of {_headline(outcome)}"]
+    best = outcome.best_trial
+    if best is not None:
+        lines.append(f"  best value {best.value:.6g} ({outcome.mode}) at trial {best.number}")
+        lines.append(f"  {shorten(repr(dict(best.config)), 200)}")
+    lines.append(f"  kept in {outcome.location}")
+    return "\n".join(lines)
+
+
+def outcome_html(outcome: Outcome) -> str:
+    """Return a table of the best trials, for a notebook."""
+
+    def cells(tag: str, values: list[Any]) -> str:
+        return "".join(f"<{tag}>{html.escape(str(value))}</{tag}>" for value in values)
+
+    loss = Objective(outcome.mode).loss
+    done = [trial for trial in outcome.trials if trial.value is not None]
+    best = sorted(done, key=lambda trial: loss(trial.value or 0.0))[:_NOTEBOOK_ROWS]
+    rows = [[t.number, f"{t.value:.6g}", shorten(repr(dict(t.config)), 120)] for t in best]
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    head = cells("th", ["trial", outcome.metric or "value", "config"])
+    title = html.escape(f"Result of {_headline(outcome)}")
+    return f"<p>{title}</p><table><tr>{head}</tr>{body}</table>"
+
+
+def shorten(text: str, length: int) -> str:
+    """Return `text`, cut to `length` characters."""
+    return text if len(text) <= length else text[: length - 3] + "..."
+
+
+def _headline(outcome: Outcome) -> str:
+    counts = Counter(trial.state.value for trial in outcome.trials)
+    many = ", ".join(f"{n} {state}" for state, n in sorted(counts.items()))
+    return f"study {outcome.name!r}: {many or 'no trials'} ({outcome.stop_reason})"
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, dict):
+        return {k: _rounded(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_rounded(v) for v in value[:8]]
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """`value` as YAML can write it."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inside) for key, inside in value.items()}
+    if isinstance(value, Vector):
+        return _plain(list(value)) if value.dim <= EXACT_COORDINATES else repr(value)
+    if isinstance(value, list | tuple):
+        first = [_plain(inside) for inside in value[:_LIST_ENTRIES]]
+        if len(value) <= _LIST_ENTRIES:
+            return first
+        return [*first[:5], f"... {len(value)} in all"]
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return repr(value)

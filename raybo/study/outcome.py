@@ -1,0 +1,208 @@
+"""Outcome: a study as data, finished or running, read from its journal without Ray."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from raybo.errors import JournalError, RayboError, StudyError
+from raybo.space.any_space import AnySpace
+from raybo.space.definition import space_from_definition
+from raybo.study.journal.record import Record
+from raybo.study.journal.storage import Store, list_slugs, open_store
+from raybo.study.objective import Objective
+from raybo.study.trial import State, Trial, TrialRecord, best_of, decode
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Why a session of a study ends."""
+
+    kind: str  # "max_trials", "max_seconds", "target", "exhausted", "interrupted" or "error"
+    text: str
+    at_once: bool = False  # whether running trials are cancelled
+    error: type[RayboError] | None = None  # raised where the session was started
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A study at its end, or at the moment it was read."""
+
+    name: str
+    location: str  # folder or URI of the study
+    mode: str
+    metric: str | None
+    method: Mapping[str, Any]  # name and options
+    space: AnySpace
+    trials: list[Trial] = field(repr=False)  # by number; those that did not finish are pending
+    elapsed: float  # seconds, all sessions together
+    stop: Stop | None  # None: the study runs, or its last session was killed
+    use: float | None  # share of the time that workers were busy in the last session
+    lanes: int = 1  # independent searches: `lane_of(trial.number, lanes)`
+
+    @classmethod
+    def load(
+        cls, name: str, storage: str | os.PathLike[str] = "runs", space: AnySpace | None = None
+    ) -> Self:
+        """Read a study from its journal; it may be running.
+
+        `space` is needed only where JSON cannot hold it: categorical values that are objects.
+        """
+        record = load_record(name, storage)
+        space = space or space_from_definition(record.header["space"])
+        return cls.from_record(record, space, open_store(storage, name).location)
+
+    @classmethod
+    def from_record(cls, record: Record, space: AnySpace, location: str) -> Self:
+        """Return the study that `record` holds, which is kept at `location`."""
+        header, stopped = record.header, record.stopped
+        return cls(
+            name=header["name"],
+            location=location,
+            mode=header["mode"],
+            metric=header["metric"],
+            method=header["method"],
+            space=space,
+            trials=[decode(trial, space) for trial in record.trials],
+            elapsed=record.seconds,
+            stop=_stop_of(record),
+            use=stopped.get("use") if stopped else None,
+            lanes=_lanes_of(header),
+        )
+
+    @property
+    def stop_reason(self) -> str:
+        """Why the last session ended, in words."""
+        return self.stop.text if self.stop else "not ended"
+
+    @property
+    def best_trial(self) -> Trial | None:
+        """Trial with the best value; None when no trial has one."""
+        return best_of(self.trials, Objective(self.mode).loss)
+
+    @property
+    def best_value(self) -> float | None:
+        """Best value that the objective returned; None when there is none."""
+        return self.best_trial.value if self.best_trial else None
+
+    @property
+    def best_config(self) -> dict[str, Any] | None:
+        """Config with the best value; None when there is none."""
+        return dict(self.best_trial.config) if self.best_trial else None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per trial: its fields, then its parameters by their paths.
+
+        A path such as "compress/svd/rank" that is also the name of a field is prefixed with
+        "config/"; entries of `extra` are prefixed with "extra/".
+        """
+        return [_row(trial, self.space) for trial in self.trials]
+
+
+@dataclass(frozen=True)
+class StudySummary:
+    """One line of a list of studies."""
+
+    name: str
+    method: str
+    done: int
+    failed: int
+    pending: int
+    best_value: float | None
+    mode: str
+    state: str  # "running", "stopped" (killed), "damaged", or the kind of its Stop
+    created: float
+    error: str | None = None  # why the journal cannot be read
+
+
+def load_record(name: str, storage: str | os.PathLike[str] = "runs") -> Record:
+    """Read the record of a study: its header, settings and trials as the journal holds them."""
+    record = Record.from_contents(open_store(storage, name).read())
+    if not record.header:
+        known = ", ".join(list_slugs(storage)[:20])
+        raise StudyError(
+            f"there is no study {name!r} in {str(storage)!r}; "
+            + (f"it has {known}" if known else "it has no studies at all")
+        )
+    return record
+
+
+def list_studies(storage: str | os.PathLike[str] = "runs") -> list[StudySummary]:
+    """Return summaries of all studies in `storage`, oldest first; a damaged one says so."""
+    found = []
+    for slug in list_slugs(storage):
+        store = open_store(storage, slug)
+        try:
+            found.append(summarize(Record.from_contents(store.read()), store, slug))
+        except JournalError as error:
+            found.append(StudySummary(slug, "", 0, 0, 0, None, "min", "damaged", 0.0, str(error)))
+    return sorted(found, key=lambda summary: summary.created)
+
+
+def summarize(record: Record, store: Store, slug: str) -> StudySummary:
+    """Return the summary of a study; `slug` names it while its journal has no header."""
+    header, trials, stop = record.header, record.trials, _stop_of(record)
+    best = best_record(record)
+    return StudySummary(
+        name=header.get("name", slug),
+        method=header.get("method", {}).get("name", ""),
+        done=sum(trial.state is State.DONE for trial in trials),
+        failed=sum(trial.state is State.FAILED for trial in trials),
+        pending=sum(trial.state is State.PENDING for trial in trials),
+        best_value=None if best is None else best.value,
+        mode=header.get("mode", "min"),
+        state="running" if store.holder() else stop.kind if stop else "stopped",
+        created=header.get("created", 0.0),
+    )
+
+
+def best_record(record: Record) -> TrialRecord | None:
+    """Return the trial with the best value; None when no trial has one."""
+    return best_of(record.trials, Objective(record.header.get("mode", "min")).loss)
+
+
+def flat_config(config: Mapping[str, Any], space: AnySpace) -> dict[str, Any]:
+    """Return the active parameters of a config by their paths; a choice has its branch's name."""
+    choices = {c.name for c in space.columns if c.kind == "choice"} if space.dense else set()
+    flat: dict[str, Any] = {}
+
+    def walk(part: Mapping[str, Any], path: str) -> None:
+        for key, value in part.items():
+            here = f"{path}{key}"
+            if here in choices and isinstance(value, Mapping):
+                flat[here] = next(iter(value))
+            if isinstance(value, Mapping):
+                walk(value, f"{here}/")
+            else:
+                flat[here] = value
+
+    walk(config, "")
+    return flat
+
+
+def _row(trial: Trial, space: AnySpace) -> dict[str, Any]:
+    row: dict[str, Any] = {k: v for k, v in vars(trial).items() if k not in ("config", "memo")}
+    extra = row.pop("extra")
+    row["state"] = trial.state.value
+    row["seconds"] = None
+    if trial.started is not None and trial.finished is not None:
+        row["seconds"] = trial.finished - trial.started
+    fields = set(row)
+    for path, value in flat_config(trial.config, space).items():
+        row[f"config/{path}" if path in fields else path] = value
+    return {**row, **{f"extra/{key}": value for key, value in extra.items()}}
+
+
+def _stop_of(record: Record) -> Stop | None:
+    stopped = record.stopped
+    if stopped is None:
+        return None
+    return Stop(stopped.get("outcome", "finished"), stopped.get("reason", "finished"))
+
+
+def _lanes_of(header: Mapping[str, Any]) -> int:
+    """Lanes of a study; journals that do not record them are of REMBO with k, or of one lane."""
+    k = header["method"].get("options", {}).get("k")
+    return int(header.get("lanes") or (k if isinstance(k, int) else 1))

@@ -1,0 +1,89 @@
+"""Result: its views, and reading studies without Ray."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from raybo.result import Result
+from raybo.space.parameters import Choice, Float, Int
+from raybo.space.space import Space
+from raybo.study.outcome import Stop
+from raybo.study.trial import State, Trial
+
+SPACE = Space(
+    {
+        "value": Float(0, 1),
+        "net": Choice({"svd": {"rank": Int(1, 9)}, "none": {}}),
+        "opt": {"lr": Float(0, 1)},
+    }
+)
+
+
+def make(trials: list[Trial], mode: str = "min", **changes: Any) -> Result:
+    fields: dict[str, Any] = {
+        "name": "<b>s</b>",
+        "location": "runs/s",
+        "mode": mode,
+        "metric": None,
+        "method": {"name": "random", "options": {}},
+        "space": SPACE,
+        "trials": trials,
+        "elapsed": 1.0,
+        "stop": Stop("max_trials", "max_trials reached: 3"),
+        "use": 0.5,
+    }
+    return Result(**{**fields, **changes})
+
+
+TRIALS = [
+    Trial(0, {"value": 0.5, "net": {"svd": {"rank": 4}}, "opt": {"lr": 0.1}}, 3.0, State.DONE,
+          started=1.0, finished=3.5, extra={"acc": 0.9}),
+    Trial(1, {"value": 0.25, "net": {"none": {}}, "opt": {"lr": 0.2}}, 1.0, State.DONE),
+    Trial(2, {"value": 0.75, "net": {"none": {}}, "opt": {"lr": 0.3}}, None, State.FAILED, "<no>"),
+]  # fmt: skip
+
+
+def test_a_dataframe_has_a_column_per_path() -> None:
+    pytest.importorskip("pandas")
+    frame = make(TRIALS).to_dataframe()
+    assert list(frame["number"]) == [0, 1, 2]
+    assert list(frame["config/value"]) == [0.5, 0.25, 0.75]
+    assert list(frame["net"]) == ["svd", "none", "none"]
+    assert frame["net/svd/rank"][0] == 4
+    assert frame["net/svd/rank"].isna().tolist() == [False, True, True]
+    assert list(frame["opt/lr"]) == [0.1, 0.2, 0.3]
+    assert frame["seconds"][0] == 2.5
+    assert frame["extra/acc"][0] == 0.9
+
+
+def test_views_are_readable_and_escaped() -> None:
+    text = repr(make(TRIALS))
+    assert "2 done, 1 failed" in text
+    assert "best value 1 (min) at trial 1" in text
+    page = make(TRIALS)._repr_html_()
+    assert "<b>" not in page
+    assert "&lt;b&gt;s&lt;/b&gt;" in page
+    assert page.count("<tr>") == 3
+    assert "no trials" in repr(make([]))
+
+
+def test_reading_a_study_needs_neither_ray_nor_torch() -> None:
+    code = (
+        "import sys, raybo.result; "
+        "print([m for m in ('ray', 'torch', 'pandas', 'plotly') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_worker_loads_no_torch() -> None:
+    code = (
+        "import sys, raybo.runtime.evaluations.evaluate, raybo.runtime.actor; "
+        "print([m for m in ('torch', 'pandas', 'plotly', 'ray.tune') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
