@@ -1,4 +1,4 @@
-"""CoordinatorActor: the coordinator of a study in a process of its own."""
+"""CoordinatorActor: the Ray actor of a coordinator."""
 
 from __future__ import annotations
 

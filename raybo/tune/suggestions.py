@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -308,6 +309,7 @@ class BackgroundProposer:
 
     def _space_filling(self) -> Proposals:
         search, number = self._search, self._number
+        config: Mapping[str, Any]
         if search.space.dense:
             config = search.space.decode(sobol_point(search.space, number, search.seed))
         else:

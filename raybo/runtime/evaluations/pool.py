@@ -3,8 +3,8 @@
 Each attempt at a trial has an id. An attempt that was given up (timeout, dead node) is forgotten,
 so that a result that comes later, or twice, is dropped.
 
-Ray's health check notices a node that falls silent within seconds, but fails its tasks only after
-seven minutes: the pool watches the nodes itself and gives up the attempts on dead ones. Attempts
+Ray's health check notices a dead node within seconds, but fails its tasks only after seven
+minutes: the pool watches the nodes itself and gives up the attempts on dead ones. Attempts
 that had not started are sent again, since they may have been on their way there.
 """
 

@@ -51,7 +51,7 @@ class Lane:
 
     def __init__(self, index: int, lanes: int, record: Record) -> None:
         self.index = index
-        self.calling = False  # whether its proposer is at work
+        self.calling = False  # whether its proposer is computing
         self.exhausted = False
         self.deaths = Deaths()  # of its proposer
         self.seconds: float | None = None  # per proposal

@@ -1,4 +1,4 @@
-"""Proposer: proposes the trials of one lane; ProposerActor does so in a process of its own.
+"""Proposer: proposes the trials of one lane. ProposerActor is its Ray actor.
 
 The Study of a proposer is a copy: each call brings the trials that it does not know yet, and a new
 proposer is sent all trials of the lane.
@@ -111,7 +111,7 @@ class Proposer:
 
 @ray.remote(num_cpus=0, max_restarts=0)
 class ProposerActor:
-    """A Proposer in a process of its own."""
+    """A Proposer in another process."""
 
     def __init__(self, search: Search) -> None:
         self._proposer = Proposer(search)

@@ -1,4 +1,4 @@
-"""Reasons of failures, and extra entries of results."""
+"""Evaluations, and the reasons of failures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import time
 from typing import Any
 
-import numpy as np
 import pytest
 from ray import exceptions
 
@@ -20,7 +19,6 @@ from raybo.runtime.evaluations.failures import (
     failure_of_result,
     failure_of_timeout,
 )
-from raybo.runtime.evaluations.plain_json import plain_extra
 from raybo.space.parameters import Float
 from raybo.space.space import Space
 from raybo.study.objective import Objective
@@ -137,43 +135,3 @@ def test_long_texts_are_cut() -> None:
     failure = failure_of_exception(ValueError("x\n" * 10_000))
     assert len(failure.reason) <= 400
     assert "\n" not in failure.reason
-
-
-def test_extra_entries_become_json() -> None:
-    class Rude:
-        def __repr__(self) -> str:
-            raise RuntimeError
-
-    extra = {
-        "list": (1, 2.5, None, True),
-        "nan": float("nan"),
-        "scalar": np.float32(0.5),
-        "array": np.arange(3),
-        "matrix": np.eye(2),
-        "set": {1},
-        "bytes": b"ab",
-        "nested": {"a": {1: [np.int64(2)]}},
-        "complex": 1j,
-        "huge": 10**400,
-        "rude": Rude(),
-        3: "key",
-    }
-    plain = plain_extra(extra)  # type: ignore[arg-type]
-    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
-    assert plain["list"] == [1, 2.5, None, True]
-    assert (plain["nan"], plain["scalar"], plain["array"]) == ("nan", 0.5, [0, 1, 2])
-    assert plain["matrix"] == [[1.0, 0.0], [0.0, 1.0]]
-    assert plain["nested"] == {"a": {"1": [2]}}
-    assert plain["bytes"] == "b'ab'"
-    assert plain["rude"] == "<Rude: repr failed with RuntimeError>"
-    assert plain["3"] == "key"
-
-
-def test_extra_entries_that_are_too_large_are_left_out() -> None:
-    plain = plain_extra({"small": 1, "large": "x" * 100_000, "weights": np.zeros(10**6)})
-    assert plain["small"] == 1
-    assert plain["large"] == "<left out: 100002 bytes>"
-    assert plain["weights"].startswith("array(")
-    deep: list[Any] = []
-    deep.append(deep)
-    assert json.dumps(plain_extra({"deep": deep}))
