@@ -129,24 +129,28 @@ def test_a_study_whose_trials_all_fail_ends_with_one_clear_error(tmp_path: Path)
     text = str(caught.value)
     assert re.search(r"trials all failed in the same way; trial \d: KeyError: 'no such key'", text)
     assert "Traceback" in text
+    deadline = time.monotonic() + 30
+    while any(a["namespace"] == NAMESPACE for a in ray.util.list_named_actors(True)):
+        assert time.monotonic() < deadline, "the coordinator outlives its study"
+        time.sleep(0.1)
 
 
-@pytest.mark.parametrize("victim", ["CoordinatorActor", "ProposerActor"])
 def test_killed_actors_lose_nothing_and_double_nothing(
-    tmp_path: Path, victim: str, pid_of_actor: Callable[[str], int | None]
+    tmp_path: Path, pid_of_actor: Callable[[str], int | None]
 ) -> None:
     def objective(config: dict[str, Any]) -> float:
         time.sleep(0.1)
         return float(config["x"])
 
+    victims = {5: "CoordinatorActor", 12: "ProposerActor", 20: "CoordinatorActor"}
     killed: list[int] = []
     acknowledged: dict[int, Trial] = {}
 
     def kill(trial: Trial) -> None:
         assert trial.number not in acknowledged
         acknowledged[trial.number] = trial
-        if len(acknowledged) in (5, 20):
-            pid = pid_of_actor(victim)
+        if len(acknowledged) in victims:
+            pid = pid_of_actor(victims[len(acknowledged)])
             assert pid is not None
             os.kill(pid, signal.SIGKILL)
             killed.append(pid)
@@ -155,19 +159,19 @@ def test_killed_actors_lose_nothing_and_double_nothing(
         objective,
         {"x": Float(0, 1)},
         method="random",
-        max_trials=40,
+        max_trials=30,
         workers=4,
         storage=tmp_path,
         name="k",
         progress=False,
         callbacks=[kill],
     )
-    assert len(set(killed)) == 2
-    assert [t.number for t in result.trials] == list(range(40))
+    assert len(set(killed)) == 3
+    assert [t.number for t in result.trials] == list(range(30))
     assert all(t.state is State.DONE for t in result.trials)
-    assert [acknowledged[n] for n in range(40)] == result.trials
+    assert [acknowledged[n] for n in range(30)] == result.trials
     assert load_result("k", tmp_path).trials == result.trials
-    assert len({t.config["x"] for t in result.trials}) == 40
+    assert len({t.config["x"] for t in result.trials}) == 30
 
 
 def test_ctrl_c_is_remembered_when_the_coordinator_dies_while_it_drains(
@@ -204,22 +208,3 @@ def test_ctrl_c_is_remembered_when_the_coordinator_dies_while_it_drains(
     timers[0].join()
     assert result.stop_reason == "interrupted: drained"
     assert len(result.trials) < 10
-
-
-def test_no_actor_outlives_its_study(tmp_path: Path) -> None:
-    raybo.optimize(
-        lambda config: config["x"],
-        {"x": Float(0, 1)},
-        method="random",
-        max_trials=2,
-        workers=1,
-        storage=tmp_path,
-        progress=False,
-    )
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        named = ray.util.list_named_actors(all_namespaces=True)
-        if not [actor for actor in named if actor["namespace"] == NAMESPACE]:
-            return
-        time.sleep(0.2)
-    pytest.fail("the coordinator is still there")

@@ -117,7 +117,7 @@ def test_one_trial_at_a_time_is_the_sequential_run_of_the_optimizer(tmp_path: Pa
         return {"loss": loss(config)}
 
     space = Space({"a": Float(0, 1), "b": Float(0, 1)})
-    search = RayBOSearch(space, seed=8, method_options={"n_init": 3})
+    search = RayBOSearch(space, "loss", "min", seed=8, method_options={"n_init": 3})
     run(train, tmp_path, search, {}, max_concurrent_trials=1, num_samples=6)
     optimizer = Optimizer(space, seed=8, n_init=3)
     for item in state_of(tmp_path)["book"]["trials"]:
