@@ -10,6 +10,7 @@ import ray
 
 from raybo.runtime.backend import RayBackend
 from raybo.runtime.coordinator import Command, Coordinator, News
+from raybo.runtime.session import Payload
 from raybo.runtime.writer import open_journal
 
 FETCH_SECONDS = 60.0  # for the session to arrive from the object store
@@ -28,14 +29,14 @@ class CoordinatorActor:
         self._coordinator: Coordinator | None = None
         self._opening = asyncio.Lock()
 
-    async def poll(self, after: int, wait: float, command: Command, payload: list[Any]) -> News:  # noqa: D102
+    async def poll(self, after: int, wait: float, command: Command, payload: Payload) -> News:  # noqa: D102
         async with self._opening:
             if self._coordinator is None:
                 async with asyncio.timeout(FETCH_SECONDS):
-                    session, space, objective = await payload[0]
+                    session, space, objective = await payload.session
                 me = ray.get_runtime_context().current_actor
                 confirm = session.settings.timeout is not None
-                backend = RayBackend(payload[1], payload[2], me, confirm, session.lanes)
+                backend = RayBackend(payload.work, payload.search, me, confirm, session.lanes)
                 writer = open_journal(session)
                 self._coordinator = Coordinator(session, writer, backend, space, objective)
         return await self._coordinator.poll(after, wait, command)

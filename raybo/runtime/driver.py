@@ -18,7 +18,7 @@ from raybo.report.live import View
 from raybo.runtime.actor import CoordinatorActor
 from raybo.runtime.coordinator import Command, News
 from raybo.runtime.deaths import MAX_DEATHS, Deaths
-from raybo.runtime.session import Session
+from raybo.runtime.session import Payload, Session
 from raybo.space.any_space import AnySpace
 from raybo.study.journal.storage import slug
 from raybo.study.trial import Trial, TrialRecord, decode
@@ -95,7 +95,7 @@ class Driver:
     session
         The session to run.
     payload
-        References to what the coordinator needs; see CoordinatorActor.
+        What the coordinator needs.
     n_before
         Trials that finished in earlier sessions, for which no callback is called.
     resume_line
@@ -106,7 +106,7 @@ class Driver:
         self,
         session: Session,
         space: AnySpace,
-        payload: list[Any],
+        payload: Payload,
         view: View,
         callbacks: Iterable[Callback],
         n_before: int,

@@ -21,7 +21,7 @@ from raybo.runtime.driver import Callback, Driver
 from raybo.runtime.evaluations.evaluate import Work
 from raybo.runtime.proposals.proposer import Search
 from raybo.runtime.resume import resume_line
-from raybo.runtime.session import Resources, Session, Settings
+from raybo.runtime.session import Payload, Resources, Session, Settings
 from raybo.space.any_space import AnySpace, as_space
 from raybo.study.journal.journal import read_journal, timestamp
 from raybo.study.journal.record import Record
@@ -136,21 +136,19 @@ def optimize(
     session_id = uuid.uuid4().hex
     session = Session(
         id=session_id,
-        name=name,
         storage=storage,
         spool=str(spool_folder().absolute()),
         holder={"driver": os.getpid(), "host": socket.gethostname(), "session": session_id},
         header=header,
         settings=Settings(max_trials, max_seconds, target, workers, resources, timeout, retries),
-        lanes=built.lanes,
         points=point_list,
         given=given,
     )
-    payload = [
+    payload = Payload(
         put((session, space, goal), "the search space", (session, space)),
         put(Work(objective, space, goal), "the objective", objective),
         put(Search(space, built, goal, seed), "the method", built),
-    ]
+    )
     line = resume_line(name, storage)
     with make_view(progress) as view:
         driver = Driver(session, space, payload, view, callbacks, len(record.order), line)

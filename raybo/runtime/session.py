@@ -32,15 +32,32 @@ class Session:
     """One call of optimize."""
 
     id: str
-    name: str  # of the study
     storage: str
     spool: str  # folder of a journal that is uploaded to a URI
     holder: Mapping[str, Any]  # driver, host, session: written into the lock of the journal
-    header: Mapping[str, Any]  # first event of a new journal
+    header: Mapping[str, Any]  # of the study: the first event of its journal
     settings: Settings
-    lanes: int
     points: tuple[Any, ...] = ()  # configs in JSON to evaluate first
     given: tuple[tuple[Any, float], ...] = ()  # configs in JSON and their known values
+
+    @property
+    def name(self) -> str:
+        """Name of the study."""
+        return str(self.header["name"])
+
+    @property
+    def lanes(self) -> int:
+        """Number of lanes of the method."""
+        return int(self.header["lanes"])
+
+
+@dataclass(frozen=True)
+class Payload:
+    """References into Ray's object store to what the processes of a session need."""
+
+    session: Any  # the Session, the space and the Objective, for the coordinator
+    work: Any  # the Work of the evaluations
+    search: Any  # the Search of the proposers
 
 
 def plain_resources(resources: Mapping[str, Any]) -> dict[str, Any] | None:

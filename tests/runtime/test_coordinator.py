@@ -137,13 +137,11 @@ def run(
     """Run a session to its end; `during` gets the news every few milliseconds."""
     plan = Session(
         id=session,
-        name="t",
         storage=str(folder),
         spool="",
         holder={},
-        header={"name": "t", "mode": "min"},
+        header={"name": "t", "mode": "min", "lanes": lanes},
         settings=replace(SETTINGS, **changes),
-        lanes=lanes,
         points=points,
         given=given,
     )

@@ -58,7 +58,7 @@ def start_driver(tmp_path: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 90.0) -> None:
+def wait_until(condition: Callable[[], Any], seconds: float = 300.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"

@@ -20,6 +20,7 @@ from raybo.errors import MethodError, RayboError, SpaceError, StudyError
 from raybo.methods.random_search import RandomSearch
 from raybo.study.trial import State, TrialRecord
 from raybo.tune import RayBOSearch
+from raybo.tune.space.param_space import ParamSpace
 
 SPACE: dict[str, Any] = {
     "lr": tune.loguniform(1e-4, 1e-1),
@@ -228,6 +229,15 @@ def test_unknown_trial_without_a_usable_config_is_ignored(result: Any) -> None:
     search.on_trial_complete("elsewhere", error=True)
     assert trials(search) == []
     RayBOSearch().on_trial_complete("elsewhere", result)
+
+
+def test_the_method_sees_the_rounded_values_that_the_trainable_gets() -> None:
+    space = {"a": tune.uniform(0, 1), "noise": tune.qrandn(0.0, 1.0, 0.25)}
+    search = searcher(space, method="bo", method_options={"n_init": 2})
+    for i in range(4):
+        shown = search.suggest(f"t{i}")
+        assert trials(search)[-1].config == ParamSpace(space).read(shown)[0]
+        search.on_trial_complete(f"t{i}", {"loss": shown["noise"]})
 
 
 # --- warm start ---
