@@ -305,9 +305,9 @@ def dashboard(name: str, host: str, port: int, storage: str) -> None:
 @click.option("--list", "listed", is_flag=True, help="Name every table, figure and program.")
 def bench(arguments: tuple[str, ...], listed: bool) -> None:
     """Rerun a table of the papers, or a benchmark of raybo's own."""
-    from raybo.benchmarks.catalogue import run
+    from raybo.benchmarks.cli import main as run_bench
 
-    run(["--list"] if listed else arguments)
+    run_bench(["--list"] if listed else arguments)
 
 
 # -- what they share -----------------------------------------------------------------------------

@@ -418,6 +418,49 @@ def test_resume_takes_everything_else_from_the_journal(folder: Path) -> None:
 # -- export --------------------------------------------------------------------------------------
 
 
+def rewrite(folder: Path, *events: Mapping[str, Any]) -> None:
+    journal = Journal(folder)
+    journal.append(*events)
+    journal.close()
+
+
+def test_a_malformed_journal_does_not_hide_the_other_studies(folder: Path) -> None:
+    write_study(folder)
+    rewrite(folder / "runs" / "bad", {"kind": "header", "name": "bad", "mode": "up"})
+    rewrite(folder / "runs" / "worse", {"kind": "asked", "number": 0})
+    lines = invoke("list").output.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == ["bad", "worse", "first"]
+    assert "journal.jsonl:1: a malformed record" in error_of("status", "bad")
+
+
+def test_a_terminal_is_not_commanded_by_names_and_reasons(folder: Path) -> None:
+    escape = "\x1b]0;owned\x07"
+    method = {"name": f"random{escape}", "options": {"preset": escape}}
+    write_study(folder, header={"objective": f"a:b{escape}", "method": method})
+    rewrite(folder / "runs" / "first", {"kind": "failed", "number": 3, "reason": escape})
+    rewrite(folder / "runs" / "first", {"kind": "stopped", "reason": escape, "outcome": escape})
+    for command in (("status", "first"), ("list",)):
+        output = invoke(*command).output
+        assert "owned" in output
+        assert not any(c in output for c in "\x1b\x07")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("report",), ("export",), ("export", "--to", "parquet"), ("export", "--to", "optuna")],
+    ids=" ".join,
+)
+def test_a_reason_that_utf8_cannot_hold_is_written_with_escapes(
+    folder: Path, command: tuple[str, ...]
+) -> None:
+    write_study(folder)
+    reason = "file \udcff not found"  # as in errors about file names that are not UTF-8
+    rewrite(folder / "runs" / "first", {"kind": "failed", "number": 3, "reason": reason})
+    assert invoke(command[0], "first", *command[1:], "-o", "out").exit_code == 0
+    if "optuna" not in command:
+        assert rb"file \udcff not found" in (folder / "out").read_bytes()
+
+
 def test_export_to_csv(folder: Path) -> None:
     write_study(folder)
     result = invoke("export", "first")

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from raybo.arrays import Array
-from raybo.space.sobol import sobol_rows
+from raybo.space.design import sobol_rows
 
 _SOBOL_LIMIT = 1024  # columns; beyond it uniform points fill as well and cost less
 

@@ -1,1 +1,1 @@
-"""Problems, rivals and the tables of the papers."""
+"""Problems, tuners and the tables of the papers."""

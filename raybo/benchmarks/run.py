@@ -1,141 +1,73 @@
-"""Run tasks: every cell a sequence of evaluations, its results one JSON line.
+"""Run the cells of a task; every finished one is a line of the results file.
 
-Finished cells are skipped, so a stopped run goes on where it was.
-
-    python -m raybo.benchmarks.run proposal --methods bo,optuna-gp --seeds 3 --local
+Cells that the file already holds are not run again, so an interrupted run continues.
 """
 
 from __future__ import annotations
 
-import importlib
-import json
-import os
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
-import click
 import ray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from raybo.benchmarks.compare import print_table, summarize, write_figure
-from raybo.benchmarks.problems.base import BenchmarkError, get_problem
+from raybo.benchmarks.compare import print_table, summarize
+from raybo.benchmarks.problems.base import BenchmarkError
+from raybo.benchmarks.problems.registry import get_problem
+from raybo.benchmarks.records import Record, append_record, read_records
 from raybo.benchmarks.tables.base import Cell, Task
-from raybo.benchmarks.tables.registry import TASKS, get_task
-from raybo.benchmarks.tuners.base import PEERS, build_rival, check_rival, parse_spec, split_specs
+from raybo.benchmarks.terminal import wide_console
+from raybo.benchmarks.tuners.base import split_specs
+from raybo.benchmarks.tuners.registry import build_tuner, check_tuner, package_of
 from raybo.runtime.cluster import connect
 from raybo.study.objective import Objective
 
-Record = dict[str, Any]
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 FOLDER = Path("bench-results")
-_WAIT = 5.0  # seconds between two looks at the running Ray tasks
+_WAIT_SECONDS = 5.0  # between two looks at the running Ray tasks
+_FETCH_SECONDS = 60.0  # for the record of a finished Ray task
+
+Outcome = tuple[Cell, Record | BaseException]
 
 
-def run_cell(cell: Cell, progress: Callable[[], None] = lambda: None) -> Record:
-    """Record of one run.
-
-    Parameters
-    ----------
-    cell
-        What to run.
-    progress
-        Called after each evaluation.
-
-    Returns
-    -------
-    dict
-        The cell's fields; `values`, the objective's value at each evaluation; `seconds`, what
-        the rival spent on each ask and tell together; `optimum` and `mode` of the problem.
-    """
+def run_cell(cell: Cell) -> Record:
+    """Return the record of one run: `cell.evaluations` times ask, evaluate, tell."""
     problem = get_problem(cell.problem)
     loss = Objective(problem.mode).loss
-    rival = build_rival(cell.rival, problem.space, cell.seed, cell.evaluations, cell.centre)
+    tuner = build_tuner(cell.tuner, problem.space, cell.seed, cell.evaluations, cell.centre)
     values: list[float] = []
     seconds: list[float] = []
     for _ in range(cell.evaluations):
         start = time.perf_counter()
-        config = rival.ask()
-        spent = time.perf_counter() - start
+        config = tuner.ask()
+        asking = time.perf_counter() - start
         value = float(problem.objective(config))
         start = time.perf_counter()
-        rival.tell(config, loss(value))
-        seconds.append(spent + time.perf_counter() - start)
+        tuner.tell(config, loss(value))
+        seconds.append(round(asking + time.perf_counter() - start, 6))
         values.append(value)
-        progress()
-    return {
-        **asdict(cell),
-        "mode": problem.mode,
-        "optimum": problem.optimum,
-        "values": values,
-        "seconds": [round(s, 6) for s in seconds],
-        "version": _version(cell.rival),
-        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-    }
+    finished = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return Record(
+        cell, problem.mode, problem.optimum, values, seconds, _version(cell.tuner), finished
+    )
 
 
 def _version(spec: str) -> str:
-    name, _ = parse_spec(spec)
-    package = PEERS[name].package if name in PEERS else "raybo"
+    package = package_of(spec)
     try:
         return f"{package} {version(package)}"
     except PackageNotFoundError:
         return package
 
 
-def read_records(path: Path) -> list[Record]:
-    """Records of a results file; an unfinished last line is left out.
-
-    Raises
-    ------
-    BenchmarkError
-        When any other line is damaged.
-    """
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").split("\n")
-    records = []
-    for number, line in enumerate(lines[:-1], start=1):
-        try:
-            record = json.loads(line)
-            Cell(*(record[name] for name in Cell.__dataclass_fields__))
-        except (ValueError, KeyError, TypeError) as error:
-            raise BenchmarkError(
-                f"{path}:{number}: not a benchmark record ({error}); remove the line or the file"
-            ) from None
-        records.append(record)
-    return records
-
-
-def cell_of(record: Record) -> Cell:
-    """Cell that a record belongs to."""
-    return Cell(*(record[name] for name in Cell.__dataclass_fields__))
-
-
-def append_record(path: Path, record: Record) -> None:
-    """Add one line to a results file; a torn last line is cut off first."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab+") as file:
-        size = file.seek(0, os.SEEK_END)
-        if size:
-            file.seek(0)
-            whole = file.read().rfind(b"\n") + 1
-            if whole < size:
-                file.truncate(whole)
-        file.write(json.dumps(record).encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def run_cells(
-    cells: Iterable[Cell], path: Path, *, local: bool = False, progress: bool = True
+    cells: Iterable[Cell], path: Path, *, jobs: int | None = None, progress: bool = True
 ) -> list[Record]:
-    """Run the cells that `path` does not hold yet; records of all of them.
+    """Run the cells that `path` does not hold yet, and return the records of all of them.
 
     Parameters
     ----------
@@ -143,8 +75,8 @@ def run_cells(
         What to run, in this order.
     path
         Results file, one JSON line per finished cell.
-    local
-        Run in this process, one after the other, instead of as Ray tasks.
+    jobs
+        Number of processes on this machine; 1 runs in this process, None on Ray.
     progress
         Show a progress bar.
 
@@ -154,36 +86,57 @@ def run_cells(
         After the others have run, when some cells failed.
     """
     wanted = list(cells)
-    for spec in dict.fromkeys(cell.rival for cell in wanted):
-        check_rival(spec)
-    done = {cell_of(record).key for record in read_records(path)}
-    todo = [cell for cell in wanted if cell.key not in done]
-    if todo:
-        (_run_local if local else _run_on_ray)(todo, path, progress)
-    keys = {cell.key for cell in wanted}
-    return [record for record in read_records(path) if cell_of(record).key in keys]
+    for spec in dict.fromkeys(cell.tuner for cell in wanted):
+        check_tuner(spec)
+    done = {record.cell for record in read_records(path)}
+    todo = [cell for cell in wanted if cell not in done]
+    failures = _run(todo, path, jobs, progress) if todo else []
+    if failures:
+        raise BenchmarkError(
+            f"{len(failures)} of {len(todo)} runs failed; the first: {failures[0]}"
+        )
+    chosen = set(wanted)
+    return [record for record in read_records(path) if record.cell in chosen]
 
 
-def _progress(show: bool) -> Progress:
-    return Progress(
+def _run(cells: Sequence[Cell], path: Path, jobs: int | None, progress: bool) -> list[str]:
+    """Run the cells, append their records to `path`, and return what failed."""
+    failures = []
+    columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        console=Console(stderr=True),
-        disable=not show,
     )
+    with Progress(*columns, console=Console(stderr=True), disable=not progress) as bar:
+        runs = bar.add_task("runs", total=len(cells))
+        for cell, outcome in _on_ray(cells) if jobs is None else _in_processes(cells, jobs):
+            if isinstance(outcome, Record):
+                append_record(path, outcome)
+            else:
+                failures.append(f"{cell.tuner} on {cell.problem}, seed {cell.seed}: {outcome}")
+            bar.advance(runs)
+    return failures
 
 
-def _run_local(cells: Sequence[Cell], path: Path, progress: bool) -> None:
-    with _progress(progress) as bar:
-        total = bar.add_task("evaluations", total=sum(cell.evaluations for cell in cells))
+def _in_processes(cells: Sequence[Cell], jobs: int) -> Iterator[Outcome]:
+    """Run the cells in `jobs` processes and yield each as it ends."""
+    if jobs == 1:
         for cell in cells:
-            bar.update(total, description=f"{cell.rival} on {cell.problem}, seed {cell.seed}")
-            append_record(path, run_cell(cell, lambda: bar.advance(total)))
+            yield cell, run_cell(cell)
+        return
+    # Spawned, not forked: a fork of a process that has loaded torch or Ray may hang.
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        running = {pool.submit(run_cell, cell): cell for cell in cells}
+        try:
+            for future in as_completed(running):
+                yield running[future], future.exception() or future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _run_on_ray(cells: Sequence[Cell], path: Path, progress: bool) -> None:
+def _on_ray(cells: Sequence[Cell]) -> Iterator[Outcome]:
+    """Run each cell as a Ray task and yield it as it ends."""
     connect()
     gpus = {name: get_problem(name).gpus for name in {cell.problem for cell in cells}}
     most = max(gpus, key=gpus.__getitem__)
@@ -194,53 +147,32 @@ def _run_on_ray(cells: Sequence[Cell], path: Path, progress: bool) -> None:
         )
     remote = ray.remote(num_cpus=1, max_retries=1)(run_cell)  # Ray gives it one thread
     running = {remote.options(num_gpus=gpus[cell.problem]).remote(cell): cell for cell in cells}
-    failures = []
     try:
-        with _progress(progress) as bar:
-            total = bar.add_task("runs", total=len(cells))
-            while running:
-                ready, _ = ray.wait(list(running), num_returns=1, timeout=_WAIT)
-                for reference in ready:
-                    cell = running.pop(reference)
-                    try:
-                        append_record(path, ray.get(reference, timeout=60))
-                    except ray.exceptions.RayError as error:
-                        failures.append(
-                            f"{cell.rival} on {cell.problem}, seed {cell.seed}: {error}"
-                        )
-                    bar.advance(total)
+        while running:
+            ready, _ = ray.wait(list(running), num_returns=1, timeout=_WAIT_SECONDS)
+            for reference in ready:
+                cell = running.pop(reference)
+                try:
+                    outcome = ray.get(reference, timeout=_FETCH_SECONDS)
+                except ray.exceptions.RayError as error:
+                    outcome = error
+                yield cell, outcome
     finally:
         for reference in running:
             ray.cancel(reference, force=True)
-    if failures:
-        raise BenchmarkError(
-            f"{len(failures)} of {len(cells)} runs failed; the first: {failures[0]}"
-        )
 
 
-def single_thread() -> None:
-    """Start this program again with one thread for the numerical libraries, unless it has one.
-
-    The variables are read when numpy and torch are loaded: setting them now would be too late.
-    """
-    if all(os.environ.get(name) == "1" for name in THREAD_VARIABLES):
-        return
-    environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")}
-    sys.stdout.flush()
-    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
-
-
-def main(
-    task: str | Task,
+def run_task(
+    task: Task,
     methods: str | None = None,
     seeds: int | None = None,
     *,
+    first_seed: int = 0,
     evaluations: int | None = None,
     problems: str | None = None,
     results: Path | None = None,
     figure: Path | None = None,
-    local: bool = False,
-    quick: bool = False,
+    jobs: int | None = None,
     progress: bool = True,
 ) -> list[Record]:
     """Run a task, print its table and return the records.
@@ -248,71 +180,37 @@ def main(
     Parameters
     ----------
     task
-        Name of a task, or a task.
+        What to run.
     methods
-        Comma-separated specs of rivals, instead of the task's own.
+        Comma-separated specs of tuners, instead of the task's own.
     seeds, evaluations
-        Instead of the task's own.
+        Numbers to use instead of the task's own.
+    first_seed
+        Seeds are first_seed, first_seed + 1, ...
     problems
         Comma-separated names of those of the task's problems to run; all unless given.
     results
-        JSON lines; bench-results/TASK.jsonl unless given. What it holds is not run again.
+        Results file; bench-results/TASK.jsonl unless given. What it holds is not run again.
     figure
         HTML file for the curves; none unless given.
-    local
-        Run in this process instead of on Ray.
-    quick
-        Time fewer asks of the slow rivals.
-    progress
-        Show a progress bar.
+    jobs, progress
+        As for `run_cells`.
     """
-    chosen = get_task(task) if isinstance(task, str) else task
-    rivals = None if methods is None else split_specs(methods)
     console = wide_console()
-    if chosen.timing:
-        proposal = importlib.import_module(
-            "raybo.benchmarks.timing.proposal"
-        )  # it imports this module
-        proposal.time_asks(rivals or chosen.rivals, quick=quick, console=console)
-    path = results or FOLDER / f"{chosen.name}.jsonl"
-    cells = chosen.cells(rivals, seeds, evaluations, problems and problems.split(","))
-    records = run_cells(cells, path, local=local, progress=progress)
-    print_table(summarize(records, chosen), chosen, console)
+    path = results or FOLDER / f"{task.name}.jsonl"
+    cells = task.cells(
+        None if methods is None else split_specs(methods),
+        seeds,
+        evaluations,
+        None if problems is None else problems.split(","),
+        first_seed,
+    )
+    records = run_cells(cells, path, jobs=jobs, progress=progress)
+    print_table(summarize(records, task), task, console)
     console.print(f"results: {path}")
     if figure is not None:
-        write_figure(records, figure, title=f"{chosen.name}: {chosen.source}")
+        from raybo.benchmarks.figures import write_figure  # noqa: PLC0415  (plotly is optional)
+
+        write_figure(records, figure, title=f"{task.name}: {task.source}")
         console.print(f"figure: {figure}")
     return records
-
-
-def wide_console() -> Console:
-    """Console for tables: as wide as the terminal, and wide enough for them in a file."""
-    console = Console()
-    return console if console.is_terminal else Console(width=150)
-
-
-def list_tasks() -> Iterator[tuple[str, str, str]]:
-    """Name, source and cost of every task."""
-    for task in TASKS.values():
-        yield task.name, task.source, task.cost
-
-
-@click.command()
-@click.argument("task", type=click.Choice(list(TASKS)))
-@click.option("--methods", help="comma-separated rivals instead of the task's own")
-@click.option("--seeds", type=click.IntRange(1), help="runs per rival and problem")
-@click.option("--evaluations", type=click.IntRange(1), help="length of every run")
-@click.option("--problems", help="comma-separated problems of the task instead of all")
-@click.option("--results", type=click.Path(path_type=Path), help="JSON lines; continued if there")
-@click.option("--figure", type=click.Path(path_type=Path), help="HTML file with the curves")
-@click.option("--local", is_flag=True, help="in this process instead of on Ray")
-@click.option("--quick", is_flag=True, help="time fewer asks of the slow rivals")
-@click.option("--progress/--no-progress", default=True)
-def command(task: str, **options: Any) -> None:
-    """Rerun a table or figure; results so far are kept and not run again."""
-    single_thread()
-    main(task, **options)
-
-
-if __name__ == "__main__":
-    command()

@@ -8,7 +8,7 @@ import numpy as np
 
 from raybo.errors import RayboError
 from raybo.report import summary
-from raybo.study.outcome import Outcome
+from raybo.study.outcome import Outcome, encodable
 from raybo.study.trial import State
 
 try:
@@ -330,7 +330,7 @@ def plot_directions(outcome: Outcome) -> go.Figure:
 
 def _label(text: str) -> str:
     """Text that plotly shows as it is: it reads a subset of HTML in labels."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")[:60]
+    return encodable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")[:60]
 
 
 def _marks(n: int) -> Any:

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from shlex import quote
 from textwrap import indent
 from typing import Any
 
@@ -43,10 +44,10 @@ def status_of(name: str, storage: str) -> dict[str, Any]:
         "workers": settings.get("workers"),
         "seconds": _seconds(record, running),
         "mode": summary.mode,
-        "metric": header["metric"],
+        "metric": header.get("metric"),
         "method": header["method"],
-        "seed": header["seed"],
-        "objective": header["objective"],
+        "seed": header.get("seed"),
+        "objective": header.get("objective"),
         "created": summary.created,
         "best_value": summary.best_value,
         "best_number": None if best is None else best.number,
@@ -114,7 +115,7 @@ def closing_text(outcome: Outcome, flags: str, trials: int | None) -> str:
     trials
         Budget; a study that has used it is continued with twice as many.
     """
-    best, name = outcome.best_trial, outcome.name
+    best, name = outcome.best_trial, quote(outcome.name)
     lines = ["", f"No trial has a value: {outcome.stop_reason}."]
     if best is not None:
         of = f"trial {best.number} of {len(outcome.trials)}"
@@ -128,7 +129,7 @@ def closing_text(outcome: Outcome, flags: str, trials: int | None) -> str:
     more = f" --trials {2 * trials}" if trials and len(outcome.trials) >= trials else ""
     lines += [f"Journal  {_near(outcome.location)}", f"Report   raybo report {name}{flags}"]
     lines += [f"Table    raybo export {name} --to csv{flags}"]
-    lines += [f"Go on    raybo resume {name}{more}{flags}"]
+    lines += [f"Resume   raybo resume {name}{more}{flags}"]
     return "\n".join(lines)
 
 

@@ -46,8 +46,9 @@ def printable(text: str) -> str:
 
 def method_text(method: Mapping[str, Any]) -> str:
     """Return the name of a method and the options that are set: "rembo (d=3, k=4)"."""
-    options = ", ".join(f"{k}={v}" for k, v in method["options"].items() if v is not None)
-    return f"{method['name']} ({options})" if options else str(method["name"])
+    options = ", ".join(f"{k}={v}" for k, v in method.get("options", {}).items() if v is not None)
+    name = str(method.get("name", ""))
+    return f"{name} ({options})" if options else name
 
 
 def config_line(config: Any) -> str:

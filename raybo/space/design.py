@@ -1,4 +1,4 @@
-"""Initial designs: rows of the unit cube to start from, snapped to the space.
+"""Draw initial designs: rows of the unit cube to start from, snapped to the space.
 
 Row i of a design depends on (seed, i) only, so a design can be continued or drawn row by row.
 """
@@ -11,49 +11,64 @@ import numpy as np
 
 from raybo.space.any_space import AnySpace
 from raybo.space.grids import Array
-from raybo.space.sobol import MAX_DIM, sobol_rows
 
 BLOCK = 64
+MAX_DIM = 21201  # scipy.stats.qmc.Sobol has direction numbers for so many columns
 
 
 def sobol(space: AnySpace, n: int, seed: int, start: int = 0) -> Array:
-    """Elements start .. start + n of a scrambled Sobol sequence, snapped.
+    """Return elements start .. start + n of a scrambled Sobol sequence, snapped.
 
     Parameters
     ----------
     space : Space or dense Box
-        What to cover.
+        Space to cover.
     n : int
         Number of rows.
     seed : int
-        Of the scrambling.
+        Seed of the scrambling.
     start : int
         Number of the first element.
 
     Returns
     -------
     ndarray, shape (n, d)
-        Beyond 21,201 columns, where no Sobol sequence is known, the rows of `random`.
+        Beyond 21,201 columns, where scipy has no Sobol sequence, the rows of `random`.
     """
     return space.snap(_sobol_rows(len(space.columns), n, seed, start))
 
 
 def sobol_point(space: AnySpace, index: int, seed: int) -> Array:
-    """Element number `index` of the sequence of `sobol`, shape (d,)."""
+    """Return element number `index` of the sequence of `sobol`, shape (d,)."""
     block, i = divmod(index, BLOCK)
     row: Array = space.snap(_sobol_block(len(space.columns), seed, block)[i : i + 1])[0]
     return row
 
 
 def random(space: AnySpace, n: int, seed: int, start: int = 0) -> Array:
-    """Uniform random rows start .. start + n of a seed, snapped: shape (n, d)."""
+    """Return uniform random rows start .. start + n of a seed, snapped: shape (n, d)."""
     return space.snap(_random_rows(len(space.columns), n, seed, start))
 
 
 def centre(space: AnySpace) -> Array:
-    """Snapped centre of the cube, shape (d,)."""
+    """Return the snapped centre of the cube, shape (d,)."""
     row: Array = space.snap(np.full((1, len(space.columns)), 0.5))[0]
     return row
+
+
+def sobol_rows(dim: int, start: int, n: int, rng: np.random.Generator | None = None) -> Array:
+    """Return points start .. start + n of a Sobol sequence, shape (n, dim).
+
+    They are scrambled if `rng` is given, and then depend on the state of `rng`.
+    """
+    from scipy.stats.qmc import Sobol  # noqa: PLC0415  (takes a second, and not all need it)
+
+    sequence = Sobol(dim, scramble=rng is not None, rng=rng)
+    if start:
+        sequence.fast_forward(start)
+    # From the start, scipy warns unless the number of points is a power of two.
+    rows: Array = sequence.random(1 << max(0, n - 1).bit_length())[:n]
+    return rows
 
 
 def _sobol_rows(dim: int, n: int, seed: int, start: int) -> Array:
@@ -64,8 +79,7 @@ def _sobol_rows(dim: int, n: int, seed: int, start: int) -> Array:
 
 @lru_cache(maxsize=4)
 def _sobol_block(dim: int, seed: int, block: int) -> Array:
-    # Scrambling takes 0.1 ms per dimension, for one row as for many: read one by one, rows
-    # come from blocks.
+    # Scrambling takes as long for one row as for many: rows read one by one come from blocks.
     rows = _sobol_rows(dim, BLOCK, seed, block * BLOCK)
     rows.flags.writeable = False
     return rows

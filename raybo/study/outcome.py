@@ -51,7 +51,7 @@ class Outcome:
         `space` is needed only where JSON cannot hold it: categorical values that are objects.
         """
         record = load_record(name, storage)
-        space = space or space_from_definition(record.header["space"])
+        space = space or _space_of(record)
         return cls.from_record(record, space, open_store(storage, name).location)
 
     @classmethod
@@ -62,7 +62,7 @@ class Outcome:
             name=header["name"],
             location=location,
             mode=header["mode"],
-            metric=header["metric"],
+            metric=header.get("metric"),
             method=header["method"],
             space=space,
             trials=[decode(trial, space) for trial in record.trials],
@@ -126,6 +126,9 @@ def load_record(name: str, storage: str | os.PathLike[str] = "runs") -> Record:
             f"there is no study {name!r} in {str(storage)!r}; "
             + (f"it has {known}" if known else "it has no studies at all")
         )
+    missing = [key for key in ("name", "space", "method", "mode") if key not in record.header]
+    if missing:
+        raise JournalError(f"study {name!r}: the header of its journal has no {missing[0]!r}")
     return record
 
 
@@ -182,6 +185,14 @@ def flat_config(config: Mapping[str, Any], space: AnySpace) -> dict[str, Any]:
     return flat
 
 
+def encodable(text: str) -> str:
+    """Return `text` with escapes for halves of surrogate pairs, which UTF-8 cannot hold.
+
+    Python makes them of file names that are not UTF-8, for instance.
+    """
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def _row(trial: Trial, space: AnySpace) -> dict[str, Any]:
     row: dict[str, Any] = {k: v for k, v in vars(trial).items() if k not in ("config", "memo")}
     extra = row.pop("extra")
@@ -192,7 +203,15 @@ def _row(trial: Trial, space: AnySpace) -> dict[str, Any]:
     fields = set(row)
     for path, value in flat_config(trial.config, space).items():
         row[f"config/{path}" if path in fields else path] = value
-    return {**row, **{f"extra/{key}": value for key, value in extra.items()}}
+    row |= {f"extra/{key}": value for key, value in extra.items()}
+    return {key: encodable(v) if isinstance(v, str) else v for key, v in row.items()}
+
+
+def _space_of(record: Record) -> AnySpace:
+    try:
+        return space_from_definition(record.header["space"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise JournalError(f"the header of the journal holds no valid space: {error!r}") from error
 
 
 def _stop_of(record: Record) -> Stop | None:

@@ -7,17 +7,10 @@ import pytest
 from rich.console import Console
 from scipy.stats import wilcoxon
 
-from raybo.benchmarks import compare
-from raybo.benchmarks.compare import (
-    curve,
-    draw_figure,
-    print_table,
-    summarize,
-    wilcoxon_worse,
-    write_figure,
-)
+from raybo.benchmarks.compare import curve, print_table, summarize, wilcoxon_worse
 from raybo.benchmarks.problems.base import BenchmarkError
-from raybo.benchmarks.tables.base import Block, Published, Task
+from raybo.benchmarks.records import Record
+from raybo.benchmarks.tables.base import Block, Cell, Published, Task
 
 TASK = Task(
     "synthetic",
@@ -35,12 +28,9 @@ TASK = Task(
 )
 
 
-def record(rival, seed, values, problem="valley", mode="min", optimum=1.0):
-    return {
-        "problem": problem, "rival": rival, "seed": seed, "evaluations": len(values),
-        "centre": False, "mode": mode, "optimum": optimum, "values": values,
-        "seconds": [0.1 * (seed + 1)] * len(values),
-    }  # fmt: skip
+def record(tuner, seed, values, problem="valley", mode="min", optimum=1.0):
+    cell = Cell(problem, tuner, seed, len(values))
+    return Record(cell, mode, optimum, values, [0.1 * (seed + 1)] * len(values))
 
 
 @pytest.fixture
@@ -60,7 +50,7 @@ def test_curve_is_the_best_so_far_in_the_objectives_units():
 
 
 def test_summary_has_quartiles_times_and_the_papers_numbers(records):
-    rows = {(row.rival, row.evaluations): row for row in summarize(records, TASK)}
+    rows = {(row.tuner, row.evaluations): row for row in summarize(records, TASK)}
     good = rows["good", 4]
     ends = 1.0 + np.arange(6) / 10
     quartiles = (good.quarter, good.median, good.three_quarters)
@@ -75,7 +65,7 @@ def test_summary_has_quartiles_times_and_the_papers_numbers(records):
 
 
 def test_p_value_is_scipys(records):
-    rows = {(row.rival, row.evaluations): row for row in summarize(records, TASK)}
+    rows = {(row.tuner, row.evaluations): row for row in summarize(records, TASK)}
     best_bad = np.minimum(4.0, 3.0 + np.arange(6))
     difference = best_bad - (2.0 + np.arange(6) / 10)
     expected = wilcoxon(difference, alternative="greater").pvalue
@@ -94,22 +84,3 @@ def test_the_table_shows_all_rows_and_marks_the_best(records):
     shown = console.file.getvalue()
     for text in ("valley", "good", "bad", "theirs", "0.5 ± 0.1", "1.25", "made up", "regret"):
         assert text in shown
-
-
-def test_the_figure_has_one_panel_per_problem(records, tmp_path):
-    other = [record("bad", s, [2.0, 1.0], problem="hill", optimum=None) for s in range(2)]
-    figure = draw_figure(records + other, "title")
-    assert [a.text for a in figure.layout.annotations] == ["valley", "hill"]
-    assert len(figure.data) == 6  # a band and a line for each rival of each panel
-    assert figure.layout.yaxis.type == "log"
-    assert figure.layout.yaxis2.type == "linear"
-    line = next(trace for trace in figure.data if trace.name == "good")
-    np.testing.assert_allclose(line.y, [4, 2, 2, 1.25])
-    write_figure(records, tmp_path / "curves.html")
-    assert "plotly" in (tmp_path / "curves.html").read_text(encoding="utf-8").lower()
-
-
-def test_a_missing_plotly_is_named(records, monkeypatch):
-    monkeypatch.setattr(compare, "find_spec", lambda _: None)
-    with pytest.raises(BenchmarkError, match=r"pip install 'raybo\[report\]'"):
-        draw_figure(records)

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from raybo.acquisition.functions import ucb
-from raybo.benchmarks.problems.base import get_problem
-from raybo.benchmarks.problems.blocks import blocks_space
+from raybo.benchmarks.problems.conditional import blocks_space
+from raybo.benchmarks.problems.registry import get_problem
 from raybo.errors import MethodError, SpaceError
 from raybo.methods.addtree.default import (
     GROWTH,

@@ -291,7 +291,7 @@ def test_views_of_equal_images_are_equal_where_the_kernel_looks_at_images() -> N
 @pytest.mark.slow
 def test_the_default_finds_branin_in_a_billion_dimensions() -> None:
     # Measured: below 1e-4 after 120 evaluations in 10 of 10 seeds.
-    from raybo.benchmarks.problems.base import get_problem
+    from raybo.benchmarks.problems.registry import get_problem
 
     problem = get_problem("branin-1e9")
     gaps = [

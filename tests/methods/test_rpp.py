@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from raybo.benchmarks.problems.base import get_problem
+from raybo.benchmarks.problems.registry import get_problem
 from raybo.errors import MethodError, SpaceError
 from raybo.methods.addgp.default import AddGp
 from raybo.methods.addgp.groups import Learnt

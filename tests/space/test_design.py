@@ -4,7 +4,7 @@ import pytest
 from raybo.errors import SpaceError
 from raybo.space import design
 from raybo.space.box import Box
-from raybo.space.design import centre, random, sobol, sobol_point
+from raybo.space.design import centre, random, sobol, sobol_point, sobol_rows
 from raybo.space.parameters import Choice, Float, Int
 from raybo.space.space import Space
 
@@ -26,6 +26,25 @@ def test_sobol_point_is_one_element_of_the_sequence():
     whole = sobol(SPACE, 70, 2)
     for i in (0, 1, 63, 64, 69):
         np.testing.assert_array_equal(sobol_point(SPACE, i, 2), whole[i])
+
+
+def test_rows_are_those_that_studies_on_disk_were_begun_with():
+    # Computed by raybo 0.1.0, numpy 2 and scipy 1.17: a resumed study continues its sequence.
+    space = Space({"a": Float(0, 1), "b": Float(0, 1), "c": Float(0, 1)})
+    expected = [
+        [0.12535427324473858, 0.6849696151912212, 0.7721031233668327],
+        [0.6376623623073101, 0.021855078637599945, 0.26470613572746515],
+        [0.626534734852612, 0.5522499633952975, 0.7828302551060915],
+    ]
+    np.testing.assert_array_equal(sobol(space, 3, 7, start=62), expected)
+
+
+def test_unscrambled_rows_begin_at_the_origin_and_halve_the_cube():
+    np.testing.assert_array_equal(
+        sobol_rows(2, 0, 4), [[0, 0], [0.5, 0.5], [0.75, 0.25], [0.25, 0.75]]
+    )
+    np.testing.assert_array_equal(sobol_rows(2, 1, 2), [[0.5, 0.5], [0.75, 0.25]])
+    assert sobol_rows(3, 0, 0).shape == (0, 3)
 
 
 def test_sobol_covers_every_stratum_of_a_column_once():

@@ -1,1 +1,1 @@
-"""Faults injected into running studies."""
+"""Faults injected into running studies, and the audit of what they lose."""

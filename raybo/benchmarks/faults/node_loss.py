@@ -1,4 +1,6 @@
-"""A network is tuned by eight workers on two nodes, and one node is killed half-way.
+"""Tune a network with eight workers on two nodes, and kill one node half-way.
+
+    raybo bench node-loss
 
 `chaos` counts losses with an objective made for it; this is the everyday case: a real network
 (PyTorch, scikit-learn's digits), method `bo`, and a node that does not come back.
@@ -6,8 +8,6 @@
 
 from __future__ import annotations
 
-import logging
-import signal
 import sys
 import tempfile
 import time
@@ -18,9 +18,9 @@ from typing import Any
 
 import click
 
-from raybo.benchmarks.faults.raylets import Raylets, restart_with_token
-from raybo.benchmarks.run import wide_console
-from raybo.benchmarks.timing.tune_digits import trial as train
+from raybo.benchmarks.faults.cluster import LocalCluster
+from raybo.benchmarks.problems.networks.digits import validation_loss
+from raybo.benchmarks.terminal import wide_console
 from raybo.result import Result, load_result
 from raybo.runtime.optimize import optimize
 from raybo.space.parameters import Categorical, Float, Int
@@ -33,7 +33,7 @@ STUDY = "node-loss"
 
 
 def network_space() -> Space:
-    """The hyperparameters of `tune_digits`."""
+    """Return the space of the network's hyperparameters, as in `raybo bench tune-digits`."""
     return Space(
         {
             "lr": Float(1e-4, 1.0, log=True),
@@ -48,48 +48,48 @@ def network_space() -> Space:
 
 
 def objective(config: Mapping[str, Any]) -> float:
-    """Validation loss of the network; one that diverged is as bad as one that knows nothing."""
-    loss = train(dict(config))["loss"]
+    """Return the validation loss of the network, at most 10: a diverged one has a finite loss."""
+    loss = validation_loss(config)
     return min(loss, 10.0) if loss == loss else 10.0
 
 
 @dataclass
 class KillOneNode:
-    """Callback that keeps what it is handed and kills a node when half of the trials are done."""
+    """Callback that keeps the trials it receives, and kills a node after half of them."""
 
-    raylets: Any  # Raylets
+    cluster: LocalCluster
     trials: int
-    handed: list[tuple[int, float | None]] = field(default_factory=list)
+    received: list[tuple[int, float | None]] = field(default_factory=list)
     killed: bool = False
 
     def on_trial(self, trial: Trial) -> None:
         """Take an acknowledged trial."""
-        self.handed.append((trial.number, trial.value))
-        if len(self.handed) >= self.trials // 2 and not self.killed:
+        self.received.append((trial.number, trial.value))
+        if len(self.received) >= self.trials // 2 and not self.killed:
             self.killed = True
-            self.raylets.kill(0)
+            self.cluster.kill()
 
 
-def faults(result: Result, kept: Result, handed: list[tuple[int, float | None]]) -> list[str]:
-    """What is wrong with a study that should have lost nothing, in words.
+def faults(result: Result, kept: Result, received: list[tuple[int, float | None]]) -> list[str]:
+    """Return what is wrong with a study that should have lost nothing, in words.
 
     Parameters
     ----------
     result, kept
         What the driver returned, and what the journal says afterwards.
-    handed
+    received
         Numbers and values of the trials as they were acknowledged.
     """
     found = [f"trial {t.number} is {t.state.value}" for t in kept.trials if t.state != State.DONE]
-    counts = Counter(number for number, _ in handed)
-    found += [f"trial {number} was handed over {n} times" for number, n in counts.items() if n > 1]
+    counts = Counter(number for number, _ in received)
+    found += [f"trial {number} was received {n} times" for number, n in counts.items() if n > 1]
     values = {t.number: t.value for t in kept.trials}
     found += [
         f"trial {n} was {value}, is {values.get(n)}"
-        for n, value in handed
+        for n, value in received
         if values.get(n) != value
     ]
-    found += [f"trial {number} was not handed over" for number in values if number not in counts]
+    found += [f"trial {number} was not received" for number in values if number not in counts]
     if {t.number: t.value for t in result.trials} != values:
         found.append("the result differs from the journal")
     return found
@@ -98,13 +98,10 @@ def faults(result: Result, kept: Result, handed: list[tuple[int, float | None]])
 @click.command()
 @click.option("--trials", default=60)
 def command(trials: int) -> None:
-    """Tune a network with 8 workers on 2 nodes, kill one half-way; exits with 1 if any is lost."""
-    restart_with_token()
-    logging.getLogger("ray._private.authentication").setLevel(logging.ERROR)
+    """Tune a network with 8 workers on 2 nodes, kill one half-way; exit with 1 if any is lost."""
     console, clock = wide_console(), time.monotonic()
-    with Raylets(NODES, CPUS) as raylets, tempfile.TemporaryDirectory() as folder:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # Ray's own would leave the nodes
-        watch = KillOneNode(raylets, trials)
+    with LocalCluster(NODES, CPUS) as cluster, tempfile.TemporaryDirectory() as folder:
+        watch = KillOneNode(cluster, trials)
         result = optimize(
             objective,
             network_space(),
@@ -117,8 +114,8 @@ def command(trials: int) -> None:
             name=STUDY,
             callbacks=[watch],
         )
-        found = faults(result, load_result(STUDY, folder), watch.handed)
-        alive = raylets.n_alive()
+        found = faults(result, load_result(STUDY, folder), watch.received)
+        alive = cluster.n_alive()
     again = sum(trial.attempts > 1 for trial in result.trials)
     console.print(
         f"{len(result.trials)} trials, {WORKERS} workers, {NODES} nodes and in the end {alive}; "
@@ -131,7 +128,3 @@ def command(trials: int) -> None:
         console.print(fault)
     if found or alive != NODES - 1:
         sys.exit(1)
-
-
-if __name__ == "__main__":
-    command()

@@ -5,9 +5,9 @@ fractions at several temperatures, computed with ThermoCalc; utility and ranges 
 Here pycalphad computes the equilibria from the COST 507 database, which has AA-2050's own lithium
 and no scandium. Eight solutes and the temperatures of four steps are free; aluminium is the rest.
 
-Utility: a homogenised and a solution-treated alloy is one solid solution and no liquid; an aged
-one has the strengthening T1 (Al2CuLi) and theta', dispersoids of Zr and Mn, and little of the
-coarse phases; over-ageing should change little.
+The utility is high when the homogenised and the solution-treated alloy is one solid solution
+without liquid; when the aged alloy has the strengthening phases T1 (Al2CuLi) and theta',
+dispersoids of Zr and Mn, and little of the coarse phases; and when over-ageing changes little.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Fractions = dict[str, float]  # moles of atoms in a phase, of one
 
 @lru_cache(maxsize=1)
 def _workspace() -> tuple[Any, Any]:
-    """Pycalphad's variables, and a workspace whose conditions are set by each equilibrium."""
+    """Return pycalphad's variables, and a workspace whose conditions each equilibrium sets."""
     try:
         pycalphad = importlib.import_module("pycalphad")
     except ImportError:
@@ -72,9 +72,9 @@ def _workspace() -> tuple[Any, Any]:
 
 
 def phases(weight: Mapping[str, float], kelvin: float) -> Fractions:
-    """Phases in equilibrium of solutes in per cent by weight at a temperature."""
+    """Return the phases in equilibrium of solutes (per cent by weight) at a temperature."""
     v, workspace = _workspace()
-    least = {name: max(weight[name], 1e-3) for name in SOLUTES}  # the solver wants a little of all
+    least = {name: max(weight[name], 1e-3) for name in SOLUTES}  # the solver needs some of each
     least["AL"] = 100.0 - sum(least.values())
     moles = {name: w / workspace.database.refstates[name]["mass"] for name, w in least.items()}
     total = sum(moles.values())
@@ -92,7 +92,7 @@ def phases(weight: Mapping[str, float], kelvin: float) -> Fractions:
 
 
 def utility(config: Mapping[str, Any]) -> float:
-    """The better, the larger; see the top of this file."""
+    """Return the utility that the module's docstring describes; larger is better."""
     hot = [phases(config, config[step]) for step in ("homogenise", "solution")]
     aged, over = (phases(config, config[step]) for step in ("age", "over_age"))
     single = sum(found.get("FCC_A1", 0.0) - 10.0 * found.get("LIQUID", 0.0) for found in hot) / 2
@@ -106,7 +106,7 @@ def _strength(found: Fractions) -> float:
 
 
 def alloy_space() -> Space:
-    """Solutes by their symbols, in per cent by weight, and temperatures by their step."""
+    """Return the space: solutes by symbol, in per cent by weight, and temperatures by step."""
     bounds = {**SOLUTES, **STEPS}
     return Space({name: Float(low, high) for name, (low, high, _) in bounds.items()})
 
@@ -116,15 +116,15 @@ AA2050 = {name: usual for name, (_, _, usual) in {**SOLUTES, **STEPS}.items()}
 
 @dataclass(frozen=True)
 class Alloy:
-    """The utility."""
+    """Utility of an alloy, a function of its composition and temperatures."""
 
     def __call__(self, config: Mapping[str, Any]) -> float:
-        """Utility of a config of `alloy_space`."""
+        """Return the utility of a config of `alloy_space`."""
         return utility(config)
 
 
 def alloy() -> Problem:
-    """The problem in 12 dimensions."""
+    """Return the problem in 12 dimensions."""
     return Problem(
         "alloy",
         alloy_space,

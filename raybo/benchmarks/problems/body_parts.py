@@ -1,12 +1,12 @@
 """A random forest that labels the parts of a body in depth images, 14 parameters (REMBO, app. D).
 
-The paper tunes the body-part classifier of Shotton et al. (2011) on images of motion capture, that
+The paper tunes the body-part classifier of Shotton et al. (2011) on images of motion capture that
 are not published. Here an articulated figure of 19 parts, its joints bent at random, is rendered
 from spheres to a depth image. A feature of a pixel p is d(p + u / d(p)) - d(p + v / d(p)), the
 offsets u and v drawn from two Gaussians. Their means (4) and covariances (6), the number of
 offsets, the depth of the trees, the fewest samples that are split and the share of samples that a
 tree sees are the 14 parameters. A budget of work, pixels x offsets x depth, limits the number of
-trees: where the paper has a time, a value here does not depend on the machine.
+trees. The paper limits the time instead; here a value does not depend on the machine.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ MOST_TREES = 10
 
 
 def joints(rng: np.random.Generator) -> list[tuple[Array, Array, float]]:
-    """Start, end and radius of each part in a random pose; z is the distance from the camera."""
+    """Return start, end and radius of each part in a random pose; z is the camera's distance."""
     turn, found = rng.uniform(-0.7, 0.7), []
     ends: dict[str, Array] = {}
     directions: dict[str, Array] = {}
     for name, (parent, length, radius, rest, bend) in PARTS.items():
         start = ends[parent] if parent else np.array([0.0, 0.0, rng.uniform(2.2, 3.2)])
         base = np.array([*rest, 0.0])
-        if name.endswith(("lower-arm", "hand", "lower-leg")):  # goes on from where it hangs
+        if name.endswith(("lower-arm", "hand", "lower-leg")):  # follows its parent
             base = directions[parent] + 0.3 * base
         direction = base + bend * rng.uniform(-1.0, 1.0, 3)
         direction /= np.linalg.norm(direction)
@@ -81,7 +81,7 @@ def joints(rng: np.random.Generator) -> list[tuple[Array, Array, float]]:
 
 
 def render(rng: np.random.Generator) -> tuple[Array, NDArray[np.int8]]:
-    """Depth image (120, 160) of a random pose, and the part that each pixel shows, -1 for none."""
+    """Return the depth image (120, 160) of a random pose, and each pixel's part, -1 for none."""
     depth = np.full((HEIGHT, WIDTH), FAR)
     label = np.full((HEIGHT, WIDTH), -1, dtype=np.int8)
     rows, columns = np.mgrid[:HEIGHT, :WIDTH]
@@ -115,13 +115,13 @@ def _render_all(path: Path) -> None:
 
 @lru_cache(maxsize=1)
 def load() -> tuple[NDArray[np.float32], NDArray[np.int8]]:
-    """Depth images and labels, rendered on first use in some seconds."""
+    """Return depth images and labels, rendered on first use in a few seconds."""
     with np.load(cached("body-parts-1.npz", _render_all)) as file:
         return file["depth"], file["label"]
 
 
 def body_space() -> Space:
-    """The paper's 14 parameters."""
+    """Return the space of the paper's 14 parameters."""
     gaussian = {
         f"{name}_{term}": Float(low, high)
         for name in ("u", "v")
@@ -145,7 +145,7 @@ def body_space() -> Space:
 
 
 def draw_offsets(config: Mapping[str, Any], name: str, rng: np.random.Generator) -> Array:
-    """Offsets (n, 2) from the Gaussian `name`, its covariance moved to the nearest valid one."""
+    """Return offsets (n, 2) from the Gaussian `name`, with the nearest valid covariance."""
     cov = config[f"{name}_cov"]
     matrix = np.array([[config[f"{name}_var_x"], cov], [cov, config[f"{name}_var_y"]]])
     values, vectors = np.linalg.eigh(matrix)
@@ -158,7 +158,7 @@ def draw_offsets(config: Mapping[str, Any], name: str, rng: np.random.Generator)
 def differences(
     depth: NDArray[np.float32], at: NDArray[np.intp], u: Array, v: Array
 ) -> NDArray[np.float32]:
-    """Features (pixels, offsets) of the pixels `at` (row, column) of one image."""
+    """Return features (pixels, offsets) of the pixels `at` (row, column) of one image."""
     here = depth[at[:, 0], at[:, 1]]
 
     def probe(offset: Array) -> NDArray[np.float32]:
@@ -187,7 +187,7 @@ class BodyParts:
     pixels: int = 40
 
     def __call__(self, config: Mapping[str, Any]) -> float:
-        """Value at a config."""
+        """Return the value at a config."""
         trees = _trees()
         depth, label = load()
         rng = np.random.default_rng(0)
@@ -217,7 +217,7 @@ def _table(
     pixels: int,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
-    """Features and parts of some pixels of each image."""
+    """Return features and parts of some pixels of each image."""
     rows, parts = [], []
     for image, own in zip(depth, label, strict=True):
         at = np.argwhere(own >= 0)
@@ -237,7 +237,7 @@ def _trees() -> Any:
 
 
 def body_parts() -> Problem:
-    """The problem."""
+    """Return the problem in 14 dimensions."""
     return Problem(
         "body-parts",
         body_space,

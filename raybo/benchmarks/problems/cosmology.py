@@ -1,10 +1,10 @@
 """Likelihood of a cosmology under Planck's spectra and SDSS's acoustic scales: 9 parameters in 40.
 
-RPP, section 5.2, maximises the likelihood of red galaxies of SDSS in nine parameters, with
-dummies added to 40 dimensions and all of them mixed by I + S, S uniform in [-0.1, 0.1]. The
-software it used is in no registry. Here the likelihood is that of the Planck 2018 spectra
-(plik_lite, 613 bins) and of the distances of SDSS DR12 and DR16 (red galaxies, quasars), with
-priors for the optical depth and the calibration; CAMB computes the spectra.
+RPP, section 5.2, maximises the likelihood of red galaxies of SDSS in nine parameters; with dummies
+there are 40, mixed by I + S, S uniform in [-0.1, 0.1]. Its software is in no registry. Here the
+likelihood is that of the Planck 2018 spectra (plik_lite, 613 bins) and of the distances of SDSS
+DR12 and DR16 (red galaxies, quasars), with priors for the optical depth and the calibration; CAMB
+computes the spectra.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ BINS = {"TT": 215, "TE": 199, "EE": 199}
 FIRST = 30  # multipole of the first weight
 TAU, CALIBRATION = (0.0544, 0.0073), (1.0, 0.0025)  # mean and deviation of the priors
 DIM = 40
-WORST = 1e6  # of -log L: where CAMB refuses a cosmology
+WORST = 1e6  # -log L where CAMB refuses a cosmology
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Measured:
 
 @lru_cache(maxsize=1)
 def measured() -> Measured:
-    """The data, fetched on first use."""
+    """Return the data, fetched on first use."""
     paths = fetch(DATA)
     n = sum(BINS.values())
     with FortranFile(paths[f"{_PLIK}c_matrix_plik_v22.dat"], "r") as file:
@@ -108,7 +108,7 @@ def measured() -> Measured:
 
 
 def log_likelihood(cosmology: Mapping[str, float]) -> float:
-    """Log likelihood of the parameters of `RANGES`, up to a constant; -10^6 where CAMB refuses."""
+    """Return the log likelihood of a cosmology, up to a constant; -10^6 where CAMB refuses."""
     camb = _camb()
     try:
         results = camb.get_results(
@@ -164,12 +164,12 @@ def _camb() -> Any:
 
 @lru_cache(maxsize=1)
 def mixing() -> Array:
-    """I + S (40, 40), S uniform in [-0.1, 0.1]."""
+    """Return I + S (40, 40), S uniform in [-0.1, 0.1]."""
     return np.eye(DIM) + np.random.default_rng(0).uniform(-0.1, 0.1, (DIM, DIM))
 
 
 def cosmology_at(x: Array) -> dict[str, float]:
-    """Parameters at a point of [-1, 1]^40: the first nine of (I + S) x, clipped."""
+    """Return the parameters at a point of [-1, 1]^40: the first nine of (I + S) x, clipped."""
     u = (np.clip((mixing() @ x)[: len(RANGES)], -1.0, 1.0) + 1.0) / 2.0
     return {
         name: float(low + share * (high - low))
@@ -182,12 +182,12 @@ class Cosmology:
     """log(-log L): the likelihood itself spans four orders of magnitude."""
 
     def __call__(self, config: Mapping[str, Any]) -> float:
-        """Value at {"x": point of the box}."""
+        """Return the value at {"x": point of the box}."""
         return math.log(-log_likelihood(cosmology_at(np.asarray(config["x"], dtype=np.float64))))
 
 
 def cosmology() -> Problem:
-    """The problem in 40 dimensions."""
+    """Return the problem in 40 dimensions."""
     return Problem(
         "cosmology",
         partial(Box, DIM),

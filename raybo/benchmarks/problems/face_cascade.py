@@ -75,7 +75,7 @@ class Cascade:
 
 
 def parse_cascade(text: str) -> Cascade:
-    """Cascade of stumps on upright Haar features, from OpenCV's XML."""
+    """Return the cascade of stumps on upright Haar features, from OpenCV's XML."""
     root = ElementTree.fromstring(text)[0]
     corners = [_corners(feature) for feature in root.findall("features/_")]
     columns, stumps, stages, thresholds = [], [], [], []
@@ -93,7 +93,7 @@ def parse_cascade(text: str) -> Cascade:
 
 
 def _corners(feature: ElementTree.Element) -> Array:
-    """Weights (441,) of the corners of the integral image in a sum of weighted rectangles."""
+    """Return the weights (441,) of the integral image's corners in a sum of rectangles."""
     weights = np.zeros((SIDE + 1, SIDE + 1))
     for rectangle in feature.findall("rects/_"):
         x, y, width, height, weight = map(float, (rectangle.text or "").split())
@@ -104,7 +104,7 @@ def _corners(feature: ElementTree.Element) -> Array:
 
 
 def stage_sums(cascade: Cascade, windows: Pixels) -> Array:
-    """Votes (n, s) of the stages for windows (n, 20, 20).
+    """Return the votes (n, s) of the stages for windows (n, 20, 20).
 
     Notes
     -----
@@ -128,14 +128,14 @@ def stage_sums(cascade: Cascade, windows: Pixels) -> Array:
 
 
 def face_windows(images: Array) -> Pixels:
-    """Windows of faces, six places and their mirror images of each (n, 25, 25) image in [0, 1]."""
+    """Return windows of faces: six shifts, and their mirror images, of each (25, 25) image."""
     pixels = np.round(images * 255).astype(np.uint8)
     crops = [pixels[:, y : y + SIDE, x : x + SIDE] for y in (1, 2, 3) for x in (2, 3)]
     return np.concatenate([*crops, *(crop[:, :, ::-1] for crop in crops)])
 
 
 def picture_windows(picture: Pixels, resize: Any) -> Iterator[Pixels]:
-    """Windows (n, 20, 20) of a grey picture at all sizes; `resize` is OpenCV's."""
+    """Yield windows (n, 20, 20) of a grey picture at all sizes; `resize` is OpenCV's."""
     while min(picture.shape) >= 3 * SIDE:
         every = np.lib.stride_tricks.sliding_window_view(picture, (SIDE, SIDE))
         found = every[::STRIDE, ::STRIDE].reshape(-1, SIDE, SIDE)
@@ -146,7 +146,7 @@ def picture_windows(picture: Pixels, resize: Any) -> Iterator[Pixels]:
 
 
 def _modules() -> tuple[Any, Path]:
-    """OpenCV, and the folder of scikit-image's pictures."""
+    """Return OpenCV, and the folder of scikit-image's pictures."""
     found = []
     for name, package in (("cv2", "opencv-python-headless<5"), ("skimage.data", "scikit-image")):
         try:
@@ -184,7 +184,7 @@ def _compute(path: Path) -> None:
 
 @lru_cache(maxsize=1)
 def load() -> tuple[Array, Array, Array]:
-    """Stage sums of faces (n, 22) and of other windows (m, 22), and OpenCV's thresholds (22,).
+    """Return stage sums of faces (n, 22) and others (m, 22), and OpenCV's thresholds (22,).
 
     Computed on first use, in half a minute, and kept in the cache.
     """
@@ -193,12 +193,12 @@ def load() -> tuple[Array, Array, Array]:
 
 
 def threshold_ranges(faces: Array) -> tuple[Array, Array]:
-    """Bounds (22,) of the thresholds: from where all faces pass to where a tenth does."""
+    """Return bounds (22,) of the thresholds: all faces pass at the lower, a tenth at the upper."""
     return faces.min(axis=0), np.quantile(faces, 0.9, axis=0)
 
 
 def balanced_accuracy(faces: Array, others: Array, thresholds: Array) -> float:
-    """Mean of the shares of faces that pass all stages and of other windows that do not."""
+    """Return the mean of the share of faces that pass and the share of others that do not."""
     passed = [float(np.mean((sums >= thresholds).all(axis=1))) for sums in (faces, others)]
     return (passed[0] + 1.0 - passed[1]) / 2.0
 
@@ -208,7 +208,7 @@ class FaceCascade:
     """Balanced accuracy of the cascade, by {"x": thresholds, each in [0, 1] of its range}."""
 
     def __call__(self, config: Mapping[str, Any]) -> float:
-        """Value at a config."""
+        """Return the value at a config."""
         faces, others, _ = load()
         low, high = threshold_ranges(faces)
         x = np.asarray(config["x"], dtype=np.float64)
@@ -216,7 +216,7 @@ class FaceCascade:
 
 
 def face_cascade() -> Problem:
-    """Problem of the thresholds."""
+    """Return the problem of the 22 thresholds."""
     return Problem(
         name="face-cascade",
         build_space=partial(Box, N_STAGES, low=0.0, high=1.0),

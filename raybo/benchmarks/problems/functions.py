@@ -1,4 +1,4 @@
-"""The papers' test functions: small pure functions of one point, with known optima.
+"""The papers' test functions: pure functions of one point, with known optima.
 
 All are minimised except `gaussian_pdf` and `RppMixture`, which their papers maximise.
 `FIXED` and `SCALABLE` list those of a vector, each with its domain and a point of its optimum.
@@ -7,10 +7,9 @@ All are minimised except `gaussian_pdf` and `RppMixture`, which their papers max
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +38,7 @@ _C6 = np.array([1.0, 1.2, 3.0, 3.2])  # heights
 
 
 def branin(x: Array) -> float:
-    """Branin function of 2 coordinates on [-5, 10] x [0, 15]; minimum 10 / (8 pi) at 3 points.
+    """Return Branin's function on [-5, 10] x [0, 15]; minimum 10 / (8 pi) at 3 points.
 
     Notes
     -----
@@ -52,17 +51,17 @@ def branin(x: Array) -> float:
 
 
 def hartmann6(x: Array) -> float:
-    """Hartmann's function on [0, 1]^6: -sum_i c_i exp(-sum_j A_ij (x_j - P_ij)^2)."""
+    """Return Hartmann's function on [0, 1]^6: -sum_i c_i exp(-sum_j A_ij (x_j - P_ij)^2)."""
     return -float(_C6 @ np.exp(-np.sum(_A6 * (x - _P6) ** 2, axis=1)))
 
 
 def rosenbrock(x: Array) -> float:
-    """Rosenbrock's valley on [-5, 10]^D (BOCK, eq. 20); minimum 0 at (1, ..., 1)."""
+    """Return Rosenbrock's function on [-5, 10]^D (BOCK, eq. 20); minimum 0 at (1, ..., 1)."""
     return float(np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (x[:-1] - 1) ** 2))
 
 
 def scaled_rosenbrock(x: Array) -> float:
-    """Rosenbrock as BOCK's tables print it, times 50000 / ((90^2 + 9^2) (D - 1)).
+    """Return Rosenbrock times 50000 / ((90^2 + 9^2) (D - 1)), as BOCK's tables print it.
 
     Notes
     -----
@@ -73,7 +72,7 @@ def scaled_rosenbrock(x: Array) -> float:
 
 
 def levy(x: Array) -> float:
-    """Levy's function on [-10, 10]^D; minimum 0 at (1, ..., 1).
+    """Return Levy's function on [-10, 10]^D; minimum 0 at (1, ..., 1).
 
     Notes
     -----
@@ -88,17 +87,17 @@ def levy(x: Array) -> float:
 
 
 def repeated_branin(x: Array) -> float:
-    """Mean of Branin over the floor(D / 2) pairs of coordinates (BOCK, eq. 18)."""
+    """Return the mean of Branin over the floor(D / 2) pairs of coordinates (BOCK, eq. 18)."""
     return float(np.mean([branin(pair) for pair in _blocks(x, 2)]))
 
 
 def repeated_hartmann6(x: Array) -> float:
-    """Mean of Hartmann6 over the floor(D / 6) blocks; a remainder is not read (BOCK, eq. 19)."""
+    """Return the mean of Hartmann6 over floor(D / 6) blocks, remainder unread (BOCK, eq. 19)."""
     return float(np.mean([hartmann6(block) for block in _blocks(x, 6)]))
 
 
 def gaussian_pdf(x: Array) -> float:
-    """Gaussian density scaled to its maximum 1, at the origin (EGP, section 4.1); maximised.
+    """Return a Gaussian density scaled to maximum 1, at the origin (EGP, section 4.1).
 
     Notes
     -----
@@ -108,21 +107,6 @@ def gaussian_pdf(x: Array) -> float:
     """
     a, b = x[0::2], x[1::2]
     return math.exp(-0.5 * float(np.sum(a**2 + b**2 - 1.8 * a * b)) / 0.19)
-
-
-def jenatton(config: Mapping[str, Any]) -> float:
-    """Tree function of Jenatton et al. (2017), as in Add-Tree, Figure 3; minimum 0.1.
-
-    Notes
-    -----
-    x1 = 0: r8 + (x4^2 + 0.1 if x2 = 0 else x5^2 + 0.2);
-    x1 = 1: r9 + (x6^2 + 0.3 if x3 = 0 else x7^2 + 0.4); x in [-1, 1], r in [0, 1].
-    """
-    [(side, inside)] = config["x1"].items()
-    shared, choice, offset = ("r8", "x2", 0.1) if side == "0" else ("r9", "x3", 0.3)
-    [(branch, leaf)] = inside[choice].items()
-    [value] = leaf.values()
-    return float(value**2 + offset + 0.1 * int(branch) + inside[shared])
 
 
 @dataclass(frozen=True)
@@ -142,7 +126,7 @@ class RppMixture:
     seed: int = 0
 
     def __call__(self, x: Array) -> float:
-        """Value at a point, shape (D,)."""
+        """Return the value at a point, shape (D,)."""
         A, centres = _rpp_draw(self.dim, self.seed)
         distances = np.sum(
             (A.T @ (x - centres).T).T.reshape(3, 2, -1) ** 2, axis=2
@@ -158,19 +142,19 @@ class RppMixture:
 
     @property
     def _peak(self) -> float:
-        """Log-density of N(0; 0, variance I) in d' dimensions."""
+        """Return the log density of N(0; 0, variance I) in d' dimensions."""
         return -self.dim / 4 * math.log(2 * math.pi * self._variance)
 
     @property
     def optimizer(self) -> Array:
-        """Point of the maximum, the mode of weight 0.8 in both groups."""
+        """Return the point of the maximum, the mode of weight 0.8 in both groups."""
         _, centres = _rpp_draw(self.dim, self.seed)
         return np.array(centres[2])
 
 
 @lru_cache(maxsize=8)
 def _rpp_draw(dim: int, seed: int) -> tuple[Array, Array]:
-    """A (D, D) and the three points x_k (3, D)."""
+    """Return A (D, D) and the three points x_k (3, D)."""
     rng = np.random.default_rng([dim, seed])
     spread = 1 / 4 if dim <= 50 else 1 / 8
     A = np.eye(dim) + rng.uniform(-spread, spread, (dim, dim))
@@ -205,12 +189,12 @@ class Function:
 
     @property
     def dim(self) -> int:
-        """Number of coordinates."""
+        """Return the number of coordinates."""
         return len(self.low)
 
     @property
     def optimum(self) -> float:
-        """Best value."""
+        """Return the best value."""
         return self.call(np.array(self.optimizer))
 
 

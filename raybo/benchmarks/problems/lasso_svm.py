@@ -39,14 +39,14 @@ CARET = Package(
     "",
     {_MDRR: "2f37a45deb08fc10821358a809fab4ef4dba702be4175a92e2d6aaf5b7ac41e1"},
 )
-DNA_ROWS = 1500  # of 3186: half the time, and the same picture
+DNA_ROWS = 1500  # of 3186, for half the time
 FOLDS = 5
-STEPS = 20_000  # of the SVM's solver: a few scales would keep it busy for minutes
+STEPS = 20_000  # of the SVM's solver, which takes minutes with some scales
 SCALES = 342  # descriptors of mdrr
 
 
 def read_r(path: Path, problem: str) -> dict[str, Any]:
-    """Objects of a file of R."""
+    """Return the objects of a file of R."""
     try:
         rdata = importlib.import_module("rdata")
     except ImportError:
@@ -54,7 +54,7 @@ def read_r(path: Path, problem: str) -> dict[str, Any]:
             f"problem {problem!r} needs a reader of R's files; pip install rdata"
         ) from None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about attributes of R that Python has no use for
+        warnings.simplefilter("ignore")  # about attributes of R that Python has not
         found: dict[str, Any] = rdata.read_rda(path)
     return found
 
@@ -70,7 +70,7 @@ def _sklearn(module: str, problem: str) -> Any:
 
 @lru_cache(maxsize=1)
 def dna() -> tuple[Array, Array]:
-    """180 binary features of 1500 genes, standardised, and their class as a number (1, 2, 3)."""
+    """Return 180 standardised binary features of 1500 genes, and their class (1, 2, 3)."""
     table = read_r(fetch(MLBENCH)[_DNA], "lasso-dna")["DNA"]
     X = table.iloc[:, :180].astype(float).to_numpy()
     y = table["Class"].cat.codes.to_numpy() + 1.0
@@ -91,7 +91,7 @@ class WeightedLasso:
     """
 
     def __call__(self, config: Mapping[str, Any]) -> float:
-        """Value at {"x": the penalties}."""
+        """Return the value at {"x": the penalties}."""
         X, y = dna()
         u = (np.asarray(config["x"], dtype=np.float64) + 1.0) / 2.0
         highest = np.abs(X.T @ (y - y.mean())).max() / len(X)
@@ -99,7 +99,7 @@ class WeightedLasso:
 
 
 def lasso_error(X: Array, y: Array, penalties: Array) -> float:
-    """Mean squared error over five folds of a Lasso with these penalties."""
+    """Return the mean squared error over five folds of a Lasso with these penalties."""
     lasso = _sklearn("linear_model", "lasso-dna").Lasso
     scaled, errors = X / penalties, []
     for fold in range(FOLDS):
@@ -111,7 +111,7 @@ def lasso_error(X: Array, y: Array, penalties: Array) -> float:
 
 @lru_cache(maxsize=1)
 def mdrr() -> tuple[Array, NDArray[np.int8]]:
-    """342 descriptors of 528 molecules, standardised, and whether each is active."""
+    """Return 342 standardised descriptors of 528 molecules, and whether each is active."""
     found = read_r(fetch(CARET)[_MDRR], "svm-mdrr")
     X = found["mdrrDescr"].to_numpy(dtype=float)
     deviation = X.std(0)
@@ -130,7 +130,7 @@ class ScaledSvm:
     """
 
     def __call__(self, config: Mapping[str, Any]) -> float:
-        """Value at {"x": scales, C, gamma}."""
+        """Return the value at {"x": scales, C, gamma}."""
         X, y = mdrr()
         x = np.asarray(config["x"], dtype=np.float64)
         C, gamma = 10.0 ** (0.5 + 2.5 * x[-2]), 10.0 ** (2.0 * x[-1]) / SCALES
@@ -138,12 +138,12 @@ class ScaledSvm:
 
 
 def svm_error(X: Array, y: NDArray[np.int8], C: float, gamma: float) -> float:
-    """Share of molecules put into the wrong class, over five folds."""
+    """Return the share of molecules put into the wrong class, over five folds."""
     svc = _sklearn("svm", "svm-mdrr").SVC
-    X = X / math.sqrt(np.mean(X**2))  # what counts is how the scales differ
+    X = X / math.sqrt(np.mean(X**2))  # only the ratios of the scales matter
     model, wrong = svc(C=C, gamma=gamma, max_iter=STEPS), 0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about machines that are stopped there
+        warnings.simplefilter("ignore")  # about solvers stopped at the limit
         for fold in range(FOLDS):
             out = np.arange(len(X)) % FOLDS == fold
             wrong += int(np.sum(model.fit(X[~out], y[~out]).predict(X[out]) != y[out]))
@@ -151,7 +151,7 @@ def svm_error(X: Array, y: NDArray[np.int8], C: float, gamma: float) -> float:
 
 
 def lasso_dna() -> Problem:
-    """The 180-dimensional problem."""
+    """Return the problem in 180 dimensions."""
     return Problem(
         "lasso-dna",
         partial(Box, 180),
@@ -163,7 +163,7 @@ def lasso_dna() -> Problem:
 
 
 def svm_mdrr() -> Problem:
-    """The 344-dimensional problem."""
+    """Return the problem in 344 dimensions."""
     return Problem(
         "svm-mdrr",
         partial(Box, SCALES + 2),

@@ -1,7 +1,8 @@
-"""Linear policies for MuJoCo's robots, action = W (state - mean) / deviation: return of one run.
+"""Linear policies for MuJoCo's robots, action = W (state - mean) / deviation.
 
-After Mania, Guy & Recht (2018), as used to compare tuners by Wang, Fonseca & Tian (2020). Mean and
-deviation of the states are those of random actions, so that a value depends on the config alone.
+The value is the sum of rewards of one run. After Mania, Guy & Recht (2018), as used to compare
+tuners by Wang, Fonseca & Tian (2020). Mean and deviation of the states are those of random
+actions, so that a value depends on the config alone.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ ROBOTS = {
     "half-cheetah": ("HalfCheetah-v5", 6, 17),
 }
 STEPS = 1000
-_RANDOM = 3  # runs that the states are measured in
+_RANDOM = 3  # runs in which the states are measured
 
 
 @lru_cache(maxsize=3)
 def environment(name: str) -> Any:
-    """The robot, kept from one evaluation to the next."""
+    """Return the robot, kept from one evaluation to the next."""
     try:
         importlib.import_module("mujoco")
         gymnasium = importlib.import_module("gymnasium")
@@ -45,7 +46,7 @@ def environment(name: str) -> Any:
 
 
 def episode(name: str, policy: Callable[[Array], Array]) -> tuple[float, Array]:
-    """Return of one run from the same start, and the states met (steps, states)."""
+    """Run once from the same start; return the sum of rewards and the states (steps, states)."""
     env = environment(name)
     state, _ = env.reset(seed=0)
     total, states = 0.0, []
@@ -60,7 +61,7 @@ def episode(name: str, policy: Callable[[Array], Array]) -> tuple[float, Array]:
 
 @lru_cache(maxsize=3)
 def scales(name: str) -> tuple[Array, Array]:
-    """Mean and deviation of the states under random actions.
+    """Return mean and deviation of the states under random actions.
 
     A linear policy would not do: at rest, where every run starts, its action is 0.
     """
@@ -73,12 +74,12 @@ def scales(name: str) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class LinearPolicy:
-    """Return of the policy whose weights are {"x": row by row}."""
+    """Sum of rewards of the policy whose weights are {"x": row by row}."""
 
     robot: str
 
     def __call__(self, config: Mapping[str, Any]) -> float:
-        """Value at a config."""
+        """Return the value at a config."""
         _, n_actions, n_states = ROBOTS[self.robot]
         weights = np.asarray(config["x"], dtype=np.float64).reshape(n_actions, n_states)
         mean, deviation = scales(self.robot)
@@ -86,7 +87,7 @@ class LinearPolicy:
 
 
 def locomotion(robot: str) -> Problem:
-    """Problem of a robot of `ROBOTS`."""
+    """Return the problem of a robot of `ROBOTS`."""
     _, n_actions, n_states = ROBOTS[robot]
     dim = n_actions * n_states
     return Problem(

@@ -1,1 +1,1 @@
-"""Tables of results: which problems, methods and budgets."""
+"""Tables and figures of the papers: which problems, tuners and budgets."""

@@ -1,7 +1,7 @@
 """Comparisons on real programs and data: solvers, networks, a forest, robots, a likelihood.
 
-The papers print curves for these, of instances and data that are not published: the order of the
-rivals is to be compared, not the numbers.
+The papers print curves for these, of instances and data that are not published: compare the order
+of the tuners, not the numbers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from raybo.benchmarks.tables.base import Block, Task
 
 
 def application_tasks() -> tuple[Task, ...]:
-    """All of them; the first rival is the method of the paper that the problem comes from."""
+    """Return all of them; the first tuner is the method of the paper the problem comes from."""
     rembo = tuple(f"rembo:d=5,k={k},kernel=categorical" for k in (4, 1))
     discrete = (*rembo, "bo", "smac", "optuna-tpe", "random")
     conditional = ("addtree", "addtree:preset=paper", "optuna-tpe", "random")
@@ -91,20 +91,20 @@ _COSTS = {  # seconds of an evaluation
 def _task(
     name: str,
     source: str,
-    rivals: tuple[str, ...],
+    tuners: tuple[str, ...],
     problems: str | tuple[str, ...],
     evaluations: int = 200,
     seeds: int = 5,
 ) -> Task:
     problems = (problems,) if isinstance(problems, str) else problems
-    runs = len(rivals) * seeds
+    runs = len(tuners) * seeds
     hours = sum(_COSTS[problem] for problem in problems) * evaluations * runs / 3600
     kind = "GPU" if problems[0] in _ON_GPU else "core"
     return Task(
         name,
         source,
-        (Block(problems, rivals, evaluations),),
+        (Block(problems, tuners, evaluations),),
         seeds=seeds,
-        reference=rivals[0],
+        reference=tuners[0],
         cost=f"{runs * len(problems)} runs, {hours:.1f} {kind}-hours of evaluations, and the asks",
     )

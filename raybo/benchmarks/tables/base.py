@@ -1,4 +1,4 @@
-"""What a task is: problems, rivals, budgets, and the numbers a paper printed for them."""
+"""Tasks: problems, tuners, budgets, and the numbers that a paper prints for them."""
 
 from __future__ import annotations
 
@@ -10,26 +10,21 @@ from raybo.benchmarks.problems.base import BenchmarkError
 
 @dataclass(frozen=True)
 class Cell:
-    """One run: a rival on a problem with a seed."""
+    """One run: a tuner on a problem with a seed."""
 
     problem: str
-    rival: str
+    tuner: str
     seed: int
     evaluations: int
     centre: bool = False  # whether the first evaluation is the centre of the space
 
-    @property
-    def key(self) -> tuple[str, str, int, int, bool]:
-        """What a results file knows the run by."""
-        return self.problem, self.rival, self.seed, self.evaluations, self.centre
-
 
 @dataclass(frozen=True)
 class Block:
-    """Some problems, each given to some rivals for a number of evaluations."""
+    """Problems, each given to the same tuners for the same number of evaluations."""
 
     problems: tuple[str, ...]
-    rivals: tuple[str, ...]
+    tuners: tuple[str, ...]
     evaluations: int
 
 
@@ -39,17 +34,17 @@ class Published:
 
     Attributes
     ----------
-    rival : str
-        Spec of ours that it is to be compared with, or the paper's name of a rival we do not run.
+    tuner : str
+        Spec of the tuner to compare it with, or the paper's name of one that we do not run.
     evaluations : int
-        After how many evaluations.
+        Number of evaluations after which it was taken.
     value, spread : float
         Mean and, where it is given, standard deviation or error; of the regret or of the best
         value, as the task's `quantity` says.
     """
 
     problem: str
-    rival: str
+    tuner: str
     evaluations: int
     value: float
     spread: float | None = None
@@ -72,11 +67,9 @@ class Task:
     quantity : str
         "regret" or "value": what the table shows.
     reference : str
-        Rival that the others are tested against.
+        Tuner that the others are tested against.
     cost : str
-        What the whole of it takes.
-    timing : bool
-        Whether the time per ask at 50, 200 and 500 points is measured first.
+        What all of it takes.
     """
 
     name: str
@@ -88,35 +81,37 @@ class Task:
     quantity: str = "value"
     centre: bool = False
     published: tuple[Published, ...] = ()
-    timing: bool = False
 
     @property
     def problems(self) -> list[str]:
-        """Names of the problems, in order."""
+        """Return the names of the problems, in order."""
         return _unique(problem for block in self.blocks for problem in block.problems)
 
     @property
-    def rivals(self) -> list[str]:
-        """Specs of the rivals, in order."""
-        return _unique(rival for block in self.blocks for rival in block.rivals)
+    def tuners(self) -> list[str]:
+        """Return the specs of the tuners, in order."""
+        return _unique(tuner for block in self.blocks for tuner in block.tuners)
 
     def cells(
         self,
-        rivals: Iterable[str] | None = None,
+        tuners: Iterable[str] | None = None,
         seeds: int | None = None,
         evaluations: int | None = None,
         problems: Iterable[str] | None = None,
+        first_seed: int = 0,
     ) -> Iterator[Cell]:
-        """Runs of the task, all problems of one seed before the next seed.
+        """Yield the runs of the task, all problems of one seed before the next seed.
 
         Parameters
         ----------
-        rivals
+        tuners
             Specs to run on every problem instead of the task's own.
         seeds, evaluations
             Numbers to use instead of the task's own.
         problems
             Those of the task's problems to run; all unless given.
+        first_seed
+            Seeds are first_seed, first_seed + 1, ...
 
         Raises
         ------
@@ -128,15 +123,15 @@ class Task:
             raise BenchmarkError(
                 f"{self.name} has no problem {min(unknown)!r}; it has {', '.join(self.problems)}"
             )
-        for seed in range(self.seeds if seeds is None else seeds):
+        for seed in range(first_seed, first_seed + (self.seeds if seeds is None else seeds)):
             seen = set()
             for block in self.blocks:
                 for problem in filter(chosen.__contains__, block.problems):
-                    for rival in block.rivals if rivals is None else rivals:
+                    for tuner in block.tuners if tuners is None else tuners:
                         length = evaluations or block.evaluations
-                        cell = Cell(problem, rival, seed, length, self.centre)
-                        if cell.key not in seen:
-                            seen.add(cell.key)
+                        cell = Cell(problem, tuner, seed, length, self.centre)
+                        if cell not in seen:
+                            seen.add(cell)
                             yield cell
 
 

@@ -1,10 +1,10 @@
-"""BOCK's tables and figure, rerun: Oh, Gavves, Welling (2018), Tables 1 and 2 and Figure 5."""
+"""BOCK's tables and figure: Oh, Gavves, Welling (2018), Tables 1 and 2 and Figure 5."""
 
 from __future__ import annotations
 
 from raybo.benchmarks.tables.base import Block, Published, Task
 
-_BOCK_TABLE1 = {  # problem: evaluations, then mean and deviation by rival
+_TABLE1 = {  # problem: evaluations, then mean and deviation by tuner
     "repeated-branin-20": (
         200,
         {
@@ -105,33 +105,33 @@ _BOCK_TABLE1 = {  # problem: evaluations, then mean and deviation by rival
 
 
 def bock_table1() -> Task:
-    """Four functions against the paper's rivals and today's."""
-    small = tuple(name for name, (n, _) in _BOCK_TABLE1.items() if n == 200)
+    """Return Table 1, with tuners of today added."""
+    small = tuple(name for name, (n, _) in _TABLE1.items() if n == 200)
     medium = tuple(name.replace("-20", "-50") for name in small)  # in no table of the paper
-    large = tuple(name for name, (n, _) in _BOCK_TABLE1.items() if n == 600)
-    rivals = ("bock", "bock:preset=paper", "bo", "addgp")
+    large = tuple(name for name, (n, _) in _TABLE1.items() if n == 600)
+    tuners = ("bock", "bock:preset=paper", "bo", "addgp")
     peers = ("egp", "optuna-tpe", "optuna-gp", "botorch", "smac")
     return Task(
         "bock-table1",
         "BOCK, Table 1: four functions in 20, 50 and 100 dimensions, from the centre",
         (
-            Block(small, (*rivals, *peers), 200),
-            Block(medium, rivals, 400),
-            Block(large, rivals, 600),
+            Block(small, (*tuners, *peers), 200),
+            Block(medium, tuners, 400),
+            Block(large, tuners, 600),
         ),
         seeds=5,
         reference="bock:preset=paper",
         cost="340 runs; those of preset=paper take most of the time",
         centre=True,
         published=tuple(
-            Published(problem, rival, n, *pair)
-            for problem, (n, row) in _BOCK_TABLE1.items()
-            for rival, pair in row.items()
+            Published(problem, tuner, n, *pair)
+            for problem, (n, row) in _TABLE1.items()
+            for tuner, pair in row.items()
         ),
     )
 
 
-_BOCK_TABLE2 = {  # dimensions: evaluations, then BOCK, BOCK-W and BOCK+B
+_TABLE2 = {  # dimensions: evaluations, then BOCK, BOCK-W and BOCK+B
     20: (200, (47.87, 33.94), (1314.03, 1619.73), (48.87, 18.33)),
     50: (400, (29.65, 11.56), (51.14, 58.18), (33.90, 21.69)),
     100: (600, (128.69, 52.84), (157.89, 161.92), (87.00, 36.88)),
@@ -139,29 +139,28 @@ _BOCK_TABLE2 = {  # dimensions: evaluations, then BOCK, BOCK-W and BOCK+B
 
 
 def bock_table2() -> Task:
-    """The variants of the method."""
+    """Return Table 2, the variants of the method."""
     variants = tuple(f"bock:preset=paper{x}" for x in ("", ",warp=false", ",boundary=true"))
     return Task(
         "bock-table2",
         "BOCK, Table 2: without warping (BOCK-W) and with a boundary datum (BOCK+B)",
         tuple(
-            Block((f"scaled-rosenbrock-{dim}",), variants, row[0])
-            for dim, row in _BOCK_TABLE2.items()
+            Block((f"scaled-rosenbrock-{dim}",), variants, row[0]) for dim, row in _TABLE2.items()
         ),
         seeds=5,
         reference=variants[0],
         cost="45 runs",
         centre=True,
         published=tuple(
-            Published(f"scaled-rosenbrock-{dim}", rival, n, *pair)
-            for dim, (n, *pairs) in _BOCK_TABLE2.items()
-            for rival, pair in zip(variants, pairs, strict=True)
+            Published(f"scaled-rosenbrock-{dim}", tuner, n, *pair)
+            for dim, (n, *pairs) in _TABLE2.items()
+            for tuner, pair in zip(variants, pairs, strict=True)
         ),
     )
 
 
 def bock_layer() -> Task:
-    """The last layer of a network."""
+    """Return Figure 5, the last layer of a network."""
     return Task(
         "bock-layer",
         "BOCK, Figure 5: 100, 200 and 500 weights of a network on MNIST, the others trained; the "

@@ -1,4 +1,4 @@
-"""RPP's tables and a figure, rerun: Li et al. (2016), Tables 1 to 5 and Figure 4(b)."""
+"""RPP's tables and a figure: Li et al. (2016), Tables 1 to 5 and Figure 4(b)."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _TABLE5 = {5: (144.8, 9.7), 10: (27.9, 1.8), 25: (73.3, 3.6)}  # delta = 0.05; t
 
 
 def _paper(name: str, size: int, delta: str = "") -> str:
-    """Spec of a method with the paper's settings, its options in alphabetical order."""
+    """Return the spec of a method with the paper's settings, its options in alphabetical order."""
     return f"{name}:{f'delta={delta},' if delta else ''}group_size={size},preset=paper"
 
 
 def rpp_synthetic() -> Task:
-    """Tables 1 to 5."""
+    """Return Tables 1 to 5."""
     pairs = tuple(_paper(name, size) for size in _SIZES for name in ("addgp", "rpp"))
     others = tuple(_paper("rpp", size, delta) for delta in _DELTAS for size in _SIZES)
     own = ("addgp:group_size=10", "rpp:group_size=10", "rpp:delta=inf,group_size=10")
     published = tuple(
-        Published(problem, rival, n, value, spread)
+        Published(problem, tuner, n, value, spread)
         for problem, rows in _TABLES.items()
         for n, values, spreads in rows
-        for rival, value, spread in zip((_GP_UCB, *pairs), values, spreads, strict=True)
+        for tuner, value, spread in zip((_GP_UCB, *pairs), values, spreads, strict=True)
     )
     table5 = tuple(
         Published("rpp-50", _paper("rpp", size, "0.05"), 1000, *pair)
@@ -52,7 +52,7 @@ def rpp_synthetic() -> Task:
     return Task(
         "rpp-synthetic",
         "RPP, Tables 1 to 5: the log-mixture in 50 and 100 dimensions; its centres are not "
-        "printed, so the order of the rivals counts and not the numbers",
+        "printed, so the order of the tuners counts and not the numbers",
         (
             Block(tuple(_TABLES), (*own, *pairs, _GP_UCB, *rest), 1000),
             Block(("rpp-50",), others, 1000),
@@ -66,15 +66,15 @@ def rpp_synthetic() -> Task:
 
 
 def rpp_rotated() -> Task:
-    """Functions of a few directions, none of them a coordinate's."""
-    rivals = ("rpp", "addgp", "bo", "rembo", "random")
+    """Return the comparison on functions of a few directions, none of them a coordinate's."""
+    tuners = ("rpp", "addgp", "bo", "rembo", "random")
     return Task(
         "rpp-rotated",
         "Branin and Hartmann6 of 10 or 25 coordinates, rotated: where directions matter",
         (
-            Block(("branin-10-rotated",), rivals, 100),
-            Block(("branin-25-rotated",), rivals, 300),
-            Block(("hartmann6-25-rotated",), rivals, 200),
+            Block(("branin-10-rotated",), tuners, 100),
+            Block(("branin-25-rotated",), tuners, 300),
+            Block(("hartmann6-25-rotated",), tuners, 200),
         ),
         seeds=5,
         reference="rpp",
@@ -84,8 +84,8 @@ def rpp_rotated() -> Task:
 
 
 def rpp_cascade() -> Task:
-    """Figure 4(b)."""
-    rivals = (
+    """Return Figure 4(b)."""
+    tuners = (
         *(f"{name}:group_size={size}" for name in ("rpp", "addgp") for size in (1, 5, 10)),
         "rpp:delta=0.05,group_size=5,preset=paper",
         "addgp:group_size=5,preset=paper",
@@ -99,7 +99,7 @@ def rpp_cascade() -> Task:
         "rpp-cascade",
         "RPP, Figure 4(b): the 22 stage thresholds of OpenCV's face detector; the paper prints "
         "curves, of its own windows",
-        (Block(("face-cascade",), rivals, 200),),
+        (Block(("face-cascade",), tuners, 200),),
         seeds=10,
         reference="rpp:group_size=5",
         cost="130 runs of 200 evaluations, about 1 core-hour",

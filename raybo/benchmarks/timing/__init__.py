@@ -1,1 +1,1 @@
-"""How long things take."""
+"""Programs that measure time, throughput and asynchrony."""

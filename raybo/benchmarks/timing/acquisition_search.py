@@ -1,13 +1,13 @@
-"""What an elastic search finds of an acquisition, against multi-start in the same time.
+"""Elastic search of an acquisition against multi-start search in the same time.
 
-    python -m raybo.benchmarks.timing.acquisition_search       # EI, d = 20 and 50, 20 seeds
-    python -m raybo.benchmarks.timing.acquisition_search --acquisition log_ei
+    raybo bench acquisition-search                          # EI, d = 20 and 50, 20 seeds
+    raybo bench acquisition-search --acquisition log_ei
 
 For each seed a Gaussian process is given 3 d random points of a function, once with the EGP
-paper's length-scale, 0.1, and once with a fitted one. Each elastic search of its acquisition has a
-rival from the same kind of starts, which begins again with new ones until it has used at least as
-much processor time: first both from random points only, as in the paper; then both as raybo uses
-them, from the best of many points spread over the cube and around the best so far.
+paper's length-scale, 0.1, and once with a fitted one. Each elastic search of its acquisition is
+compared with multi-start from the same kind of starts, repeated until it has used as much CPU
+time: first both from random points only, as in the paper; then both as raybo uses them, from the
+best of many points spread over the cube and around the best so far.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from rich.table import Table
 from raybo.acquisition.maximizers.base import Acquisition, Maximizer, Region, values
 from raybo.acquisition.maximizers.elastic import Elastic, largest_multiple
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
-from raybo.benchmarks.problems.base import get_problem
-from raybo.benchmarks.run import single_thread, wide_console
+from raybo.benchmarks.problems.registry import get_problem
+from raybo.benchmarks.terminal import single_thread, wide_console
 from raybo.methods.base import FULL, Data
 from raybo.methods.bo.default import ACQUISITIONS
 from raybo.methods.egp.default import Egp
@@ -46,7 +46,7 @@ TIE = 1e-6  # relative: values this near are the same peak
 
 @dataclass(frozen=True)
 class Outcome:
-    """Acquisition found by the elastic search and by its rival, and the former's time."""
+    """Acquisition found by the elastic search and by multi-start, and the time of the former."""
 
     elastic: float
     multistart: float
@@ -54,7 +54,7 @@ class Outcome:
 
 
 def random_data(problem: str, seed: int) -> tuple[AnySpace, Data]:
-    """Space of a problem, and random points of it with their losses."""
+    """Return the space of a problem, and random points of it with their losses."""
     chosen = get_problem(problem)
     space, loss = chosen.space, Objective(chosen.mode).loss
     n = POINTS_PER_DIM * space.dim
@@ -65,7 +65,7 @@ def random_data(problem: str, seed: int) -> tuple[AnySpace, Data]:
 
 
 def compare(problem: str, preset: str, acquisition: str, starts: str, seed: int) -> Outcome:
-    """One elastic search, and multi-start for as long."""
+    """Run one elastic search, and multi-start for as long."""
     space, data = random_data(problem, seed)
     gp = PublishedEgp(space).model(data) if preset == "paper" else Egp(space).model(data)[0]
     n, rng = len(data.loss), np.random.default_rng([seed, 1])
@@ -78,8 +78,8 @@ def compare(problem: str, preset: str, acquisition: str, starts: str, seed: int)
         )
 
     elastic, seconds = _search(_elastic(gp, acquisition, starts, n), f, region, rng, 0.0)
-    rival, _ = _search(Lbfgsb(N_STARTS), f, region, rng, seconds)
-    return Outcome(elastic, rival, seconds)
+    multistart, _ = _search(Lbfgsb(N_STARTS), f, region, rng, seconds)
+    return Outcome(elastic, multistart, seconds)
 
 
 def _elastic(gp: GP, acquisition: str, starts: str, n: int) -> Elastic:
@@ -94,7 +94,7 @@ def _search(
     rng: np.random.Generator,
     seconds: float,
 ) -> tuple[float, float]:
-    """Best value of one search, and of more until `seconds` are used; the time it took."""
+    """Search until `seconds` are used, at least once; return the best value and the time."""
     begin, best = time.process_time(), -np.inf
     while True:
         x = maximize(f, region(), rng)
@@ -104,8 +104,8 @@ def _search(
             return best, spent
 
 
-def tally(outcomes: Sequence[Outcome]) -> tuple[int, int]:
-    """Wins of the elastic search and ties."""
+def count_wins(outcomes: Sequence[Outcome]) -> tuple[int, int]:
+    """Return the number of wins of the elastic search, and of ties."""
     gains = np.array([o.elastic - o.multistart for o in outcomes])
     tied = np.abs(gains) <= TIE * np.array([abs(o.elastic) for o in outcomes])
     return int(np.sum((gains > 0) & ~tied)), int(np.sum(tied))
@@ -125,7 +125,7 @@ def print_comparison(
             for starts in STARTS:
                 with one_thread():
                     runs = [compare(problem, preset, acquisition, starts, s) for s in range(seeds)]
-                wins, ties = tally(runs)
+                wins, ties = count_wins(runs)
                 medians = np.median([(r.elastic, r.multistart, r.seconds) for r in runs], axis=0)
                 texts = (f"{medians[0]:.4g}", f"{medians[1]:.4g}", f"{medians[2]:.3f}")
                 last = (model, starts) == (list(MODELS)[-1], STARTS[-1])
@@ -142,7 +142,3 @@ def command(acquisition: str, seeds: int, problems: str) -> None:
     """Compare acquisition searches at equal time."""
     single_thread()
     print_comparison(problems.split(","), acquisition, seeds, wide_console())
-
-
-if __name__ == "__main__":
-    command()

@@ -1,7 +1,9 @@
-"""What parallel workers cost in quality: the same budget, told in the order workers would finish.
+"""Regret with many workers against one, after the same number of evaluations.
+
+    raybo bench asynchrony --workers 8 --seeds 10
 
 Workers are simulated by a heap of finish times, so a run is deterministic and takes no longer
-than its proposals: `python -m raybo.benchmarks.timing.asynchrony --workers 8 --seeds 10`.
+than its proposals.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from raybo.benchmarks.problems.base import get_problem
+from raybo.benchmarks.problems.registry import get_problem
 from raybo.study.optimizer import Optimizer
 
 
@@ -27,7 +29,7 @@ def simulate(
     workers: int,
     seed: int = 0,
 ) -> list[float]:
-    """Best value after each of `n_trials` results, with `workers` evaluations in flight.
+    """Return the best value after each of `n_trials` results, with `workers` in flight.
 
     An evaluation takes 1/2 to 3/2 units of time, drawn from the seed.
     """
@@ -48,13 +50,13 @@ def simulate(
 
 
 @click.command()
-@click.option("--problems", default="branin,hartmann6", help="Names, separated by commas.")
+@click.option("--problems", default="branin,hartmann6", help="comma-separated")
 @click.option("--method", default="bo")
 @click.option("--workers", default=8)
 @click.option("--seeds", default=10)
 @click.option("--trials", default=100)
 def command(problems: str, method: str, workers: int, seeds: int, trials: int) -> None:
-    """Median regret of one worker and of many after the same number of evaluations."""
+    """Print the median regret of one worker and of many after the same evaluations."""
     table = Table(title=f"{method}: median regret after {trials} evaluations, {seeds} seeds")
     for heading in ("problem", "1 worker", f"{workers} workers", "log10 ratio", "log10 shift"):
         table.add_column(heading, justify="right")
@@ -76,7 +78,3 @@ def command(problems: str, method: str, workers: int, seeds: int, trials: int) -
             f"{logs[1] - logs[0]:+.2f}",
         )
     Console().print(table)
-
-
-if __name__ == "__main__":
-    command()

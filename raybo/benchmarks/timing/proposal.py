@@ -1,12 +1,12 @@
-"""What one proposal costs, against BoTorch and Optuna in the same run, and what it is worth.
+"""Time per proposal and quality of the proposals, against BoTorch and Optuna in the same run.
 
-    python -m raybo.benchmarks.timing.proposal             # both parts
-    python -m raybo.benchmarks.timing.proposal --times-only --quick
+    raybo bench proposal                        # both parts
+    raybo bench proposal --times-only --quick
 
-First the mean time of 20 consecutive asks and tells in 20 dimensions, given 50, 200 and 500
-evaluated points, one thread each, in one process; by the clock, and in CPU time, which says the
-same where nothing else runs and holds on a busy machine too. Then the task "proposal": the best
-value after 100 evaluations of five functions.
+The first part is the mean time of 20 consecutive asks and tells in 20 dimensions, given 50, 200
+and 500 evaluated points, one thread each, in one process: by the clock and in CPU time, which
+also holds on a busy machine. The second part is the best value after 100 evaluations of five
+functions.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from raybo.benchmarks.problems.base import get_problem
-from raybo.benchmarks.run import main, single_thread, wide_console
-from raybo.benchmarks.tables.registry import get_task
-from raybo.benchmarks.tuners.base import PEERS, build_rival, check_rival, parse_spec, split_specs
+from raybo.benchmarks.problems.registry import get_problem
+from raybo.benchmarks.run import run_task
+from raybo.benchmarks.tables.peers import proposal
+from raybo.benchmarks.terminal import single_thread, wide_console
+from raybo.benchmarks.tuners.base import split_specs
+from raybo.benchmarks.tuners.registry import build_tuner, check_tuner, is_peer
 
 PROBLEM = "repeated-hartmann6-20"
 SIZES = (50, 200, 500)
 ASKS = 20
 QUICK_ASKS = 4  # of the peers, with --quick
+_WARM_UP = (12, 2)  # points and asks of a run that is not timed: imports and first-use costs
 
 
 class Seconds(NamedTuple):
@@ -44,41 +47,46 @@ def _now() -> Seconds:
 
 
 def time_ask(
-    spec: str, n: int, asks: int = ASKS, problem: str = PROBLEM, seed: int = 0
+    spec: str,
+    n: int,
+    asks: int = ASKS,
+    problem: str = PROBLEM,
+    seed: int = 0,
+    now: Callable[[], Seconds] = _now,
 ) -> Seconds:
-    """Mean time of consecutive asks and tells, given n random points of the problem.
+    """Return the mean time of consecutive asks and tells, given n random points of the problem.
 
-    The points are the same for every rival; telling them is not timed, refits are.
+    The points are the same for every tuner; telling them is not timed, refits are.
     """
     chosen = get_problem(problem)
     space = chosen.space
     rng = np.random.default_rng([seed, n])
-    rival = build_rival(spec, space, seed, evaluations=n + asks)
+    tuner = build_tuner(spec, space, seed, evaluations=n + asks)
     for row in space.sample(n, rng):
-        told = space.decode(row)
-        rival.tell(told, chosen.objective(told))
-    start = _now()
+        config = space.decode(row)
+        tuner.tell(config, chosen.objective(config))
+    start = now()
     for _ in range(asks):
-        config = rival.ask()
-        rival.tell(config, chosen.objective(config))  # the objective takes microseconds
-    end = _now()
+        asked = tuner.ask()
+        tuner.tell(asked, chosen.objective(asked))  # the objective takes microseconds
+    end = now()
     return Seconds((end.wall - start.wall) / asks, (end.cpu - start.cpu) / asks)
 
 
 def time_asks(
-    rivals: Sequence[str],
+    specs: Sequence[str],
     *,
     quick: bool = False,
     console: Console | None = None,
     sizes: Sequence[int] = SIZES,
     clock: Callable[[str, int, int], Seconds] = time_ask,
 ) -> dict[tuple[str, int], Seconds]:
-    """Mean time per ask by rival and number of points, printed with the ratios to the first.
+    """Measure and print the mean time per ask by tuner and number of points.
 
     Parameters
     ----------
-    rivals
-        Specs; the first is what the others are compared with.
+    specs
+        Tuners; the others are compared with the first.
     quick
         Ask the peers only a few times.
     console
@@ -86,39 +94,38 @@ def time_asks(
     sizes
         Numbers of evaluated points.
     clock
-        Measures one rival: (spec, n, asks) -> Seconds.
+        Measures one tuner: (spec, n, asks) -> Seconds.
     """
     console = console or wide_console()
-    for spec in rivals:
-        check_rival(spec)
-        clock(spec, 12, 2)  # imports and first-use costs; 12 exceed every initial design here
+    for spec in specs:
+        check_tuner(spec)
+        clock(spec, *_WARM_UP)
     times = {}
     for n in sizes:
-        for spec in rivals:
-            peer = parse_spec(spec)[0] in PEERS
-            seconds = clock(spec, n, QUICK_ASKS if quick and peer else ASKS)
+        for spec in specs:
+            seconds = clock(spec, n, QUICK_ASKS if quick and is_peer(spec) else ASKS)
             times[spec, n] = seconds
-            ratio = seconds.wall / times[rivals[0], n].wall
+            ratio = seconds.wall / times[specs[0], n].wall
             console.print(f"n={n}: {spec} {1000 * seconds.wall:.1f} ms per ask ({ratio:.1f}x)")
-    console.print(_table(times, rivals, sizes))
+    console.print(_table(times, specs, sizes))
     return times
 
 
 def _table(
-    times: dict[tuple[str, int], Seconds], rivals: Sequence[str], sizes: Sequence[int]
+    times: dict[tuple[str, int], Seconds], specs: Sequence[str], sizes: Sequence[int]
 ) -> Table:
     table = Table(title="time per ask in 20 dimensions, one thread, refits included")
     table.add_column("points", justify="right")
-    for spec in rivals:
+    for spec in specs:
         table.add_column(f"{spec}, ms", justify="right")
-    for spec in rivals[1:]:
-        table.add_column(f"{spec} / {rivals[0]} (CPU)", justify="right")
+    for spec in specs[1:]:
+        table.add_column(f"{spec} / {specs[0]} (CPU)", justify="right")
     for n in sizes:
-        own = times[rivals[0], n]
-        cells = [f"{1000 * times[spec, n].wall:.1f}" for spec in rivals]
+        first = times[specs[0], n]
+        cells = [f"{1000 * times[spec, n].wall:.1f}" for spec in specs]
         ratios = [
-            f"{times[spec, n].wall / own.wall:.1f} ({times[spec, n].cpu / own.cpu:.1f})"
-            for spec in rivals[1:]
+            f"{times[spec, n].wall / first.wall:.1f} ({times[spec, n].cpu / first.cpu:.1f})"
+            for spec in specs[1:]
         ]
         table.add_row(str(n), *cells, *ratios)
     return table
@@ -127,20 +134,18 @@ def _table(
 @click.command()
 @click.option("--times-only", is_flag=True, help="leave out the best values")
 @click.option("--quick", is_flag=True, help="time fewer asks of the peers")
-@click.option("--methods", help="comma-separated rivals; the first is compared with the others")
-@click.option("--seeds", type=click.IntRange(1), help="runs per rival and problem")
+@click.option("--methods", help="comma-separated tuners; the first is compared with the others")
+@click.option("--seeds", type=click.IntRange(1), help="runs per tuner and problem")
+@click.option("--first-seed", type=click.IntRange(0), default=0, help="seeds start here")
+@click.option("--evaluations", type=click.IntRange(1), help="length of every run")
+@click.option("--problems", help="comma-separated problems instead of all five")
 @click.option("--results", type=click.Path(path_type=Path), help="JSON lines; continued if there")
 @click.option("--figure", type=click.Path(path_type=Path), help="HTML file with the curves")
-@click.option("--local/--ray", default=True, help="in this process (default), or on Ray")
+@click.option("--jobs", type=click.IntRange(1), default=1, help="processes for the best values")
 def command(times_only: bool, methods: str | None, quick: bool, **options: Any) -> None:
     """Compare the time per ask, and the best values, with BoTorch and Optuna."""
     single_thread()
-    if times_only:
-        task = get_task("proposal")
-        time_asks(split_specs(methods) if methods else task.rivals, quick=quick)
-    else:
-        main("proposal", methods, quick=quick, **options)
-
-
-if __name__ == "__main__":
-    command()
+    task = proposal()
+    time_asks(split_specs(methods) if methods else task.tuners, quick=quick)
+    if not times_only:
+        run_task(task, methods, **options)

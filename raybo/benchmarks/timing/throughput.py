@@ -1,16 +1,16 @@
 """Evaluations per second, and how busy many workers are kept.
 
-    python -m raybo.benchmarks.timing.throughput
-    python -m raybo.benchmarks.timing.throughput --only use --use-workers 16
+    raybo bench throughput
+    raybo bench throughput --only use --use-workers 16
 
 Rates: instant evaluations under raybo (method random, every result fsynced before it is
 acknowledged), as bare Ray tasks, and under Ray Tune with actors reused, one after the other on one
-local Ray, each after a short run that starts its processes. What counts are the ratios.
+local Ray, each after a short run that starts its processes. Compare the ratios, not the rates.
 
 Use: evaluations that sleep, under method bo. The busy share of the workers is computed from the
-times that the trials record, up to the moment at which the last trial was started: after it there
-is nothing left to do. A run before it starts the worker processes, and has each evaluate once;
-what a machine with few cores needs to start them is no matter of raybo's.
+times that the trials record, up to the start of the last trial: after it there is nothing left to
+start. A run before it starts the worker processes and has each evaluate once, so that the time to
+start them is not counted.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ import ray
 from ray import tune
 from rich.table import Table
 
-from raybo.benchmarks.problems.base import BenchmarkError, get_problem
-from raybo.benchmarks.run import wide_console
+from raybo.benchmarks.problems.base import BenchmarkError
+from raybo.benchmarks.problems.registry import get_problem
+from raybo.benchmarks.terminal import wide_console
 from raybo.result import Result
 from raybo.runtime.optimize import optimize
 from raybo.space.parameters import Float
@@ -44,7 +45,7 @@ _PROBLEM = "hartmann6"
 
 
 def rate_of_raybo(trials: int, folder: Path) -> dict[str, float]:
-    """Evaluations per second: of the whole call of optimize, and between first and last result."""
+    """Return evaluations per second: of the whole call, and between first and last result."""
 
     def objective(config: Mapping[str, Any]) -> float:
         return float(config["x"])
@@ -68,7 +69,7 @@ def rate_of_raybo(trials: int, folder: Path) -> dict[str, float]:
 
 
 def rate_of_ray(trials: int) -> float:
-    """Bare Ray tasks per second, all submitted at once."""
+    """Return bare Ray tasks per second, all submitted at once."""
 
     @ray.remote(num_cpus=_CPUS / _SLOTS)
     def task(x: float) -> float:
@@ -80,7 +81,7 @@ def rate_of_ray(trials: int) -> float:
 
 
 def rate_of_tune(trials: int, folder: Path) -> float:
-    """Trials per second of Ray Tune with its own random search."""
+    """Return trials per second of Ray Tune with its random search."""
 
     def train(config: Mapping[str, Any]) -> dict[str, float]:
         return {"loss": config["x"]}
@@ -134,7 +135,7 @@ def measure_rates(trials: int, tune_trials: int, repeats: int) -> None:
 
 
 def busy_share(trials: Sequence[Trial], workers: int, begin: float, end: float) -> float:
-    """Share of the time from `begin` to `end` that `workers` workers spent in evaluations."""
+    """Return the share of the time from `begin` to `end` that the workers spent evaluating."""
     busy = sum(
         max(0.0, min(trial.finished or end, end) - max(trial.started or end, begin))
         for trial in trials
@@ -163,7 +164,7 @@ def measure_use(workers: int, trials: int, seconds: float) -> None:
                 progress=False,
             )
 
-        def meet(config: Any) -> dict[str, float]:  # returns when all workers are there
+        def meet(config: Any) -> dict[str, float]:  # returns when all workers have started
             loss = problem.objective(config)  # its imports belong to the start of a process
             (folder / f"pid-{os.getpid()}").touch()
             deadline = time.monotonic() + _START_SECONDS
@@ -218,13 +219,13 @@ def _start(cpus: int) -> None:
 
 
 @click.command()
-@click.option("--only", type=click.Choice(["rates", "use"]), help="one of the two")
+@click.option("--only", type=click.Choice(["rates", "use"]), help="one of the two parts")
 @click.option("--trials", default=1000, help="instant evaluations of raybo and bare Ray")
-@click.option("--tune-trials", default=40, help="the same of Ray Tune, which takes longer")
+@click.option("--tune-trials", default=40, help="instant evaluations of Ray Tune, which is slower")
 @click.option("--repeats", default=1)
 @click.option("--use-workers", default=64)
 @click.option("--use-trials", default=300)
-@click.option("--seconds", default=1.0, help="duration of an evaluation, for the use")
+@click.option("--seconds", default=1.0, help="duration of an evaluation in the part `use`")
 def command(
     only: str | None,
     trials: int,
@@ -234,12 +235,8 @@ def command(
     use_trials: int,
     seconds: float,
 ) -> None:
-    """Evaluations per second against bare Ray and Ray Tune, and the use of many workers."""
+    """Measure evaluations per second against bare Ray and Ray Tune, and the use of workers."""
     if only != "use":
         measure_rates(trials, tune_trials, repeats)
     if only != "rates":
         measure_use(use_workers, use_trials, seconds)
-
-
-if __name__ == "__main__":
-    command()

@@ -1,10 +1,9 @@
 """A real tuning task: a small network on scikit-learn's digits, by searchers of Ray Tune.
 
-    python -m raybo.benchmarks.timing.tune_digits --trials 40 --seeds 3
+    raybo bench tune-digits --trials 40 --seeds 3
 
-Seven hyperparameters, validation loss after a few epochs. By default the searchers are driven
-directly, one trial at a time, through the calls that Tune makes; with --tune in real runs of Ray
-Tune, two trials at a time. Random search is Ray's own sampler.
+By default the searchers are driven directly, one trial at a time, through the calls that Tune
+makes; with --tune in real runs of Ray Tune, two trials at a time. Random search is Ray's sampler.
 """
 
 from __future__ import annotations
@@ -14,20 +13,16 @@ import os
 import statistics
 import tempfile
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import click
 import numpy as np
 import ray
-import torch
 from ray import tune
 from ray.tune.search.optuna import OptunaSearch
 from ray.tune.search.variant_generator import generate_variants
-from sklearn.datasets import load_digits
-from torch import Tensor, nn
 
-from raybo.surrogate.linalg import one_thread
+from raybo.benchmarks.problems.networks.digits import validation_loss
 from raybo.tune.searcher import RayBOSearch
 
 SPACE = {
@@ -39,7 +34,6 @@ SPACE = {
     "dropout": tune.uniform(0.0, 0.7),
     "batch": tune.choice([16, 32, 64, 128]),
 }
-EPOCHS = 6
 
 SEARCHERS: dict[str, Callable[[int], Any]] = {
     "random": lambda seed: None,  # noqa: ARG005
@@ -48,51 +42,13 @@ SEARCHERS: dict[str, Callable[[int], Any]] = {
 }
 
 
-@cache
-def digits() -> tuple[Tensor, Tensor]:
-    """Images as rows in [0, 1], and their digits."""
-    X, y = load_digits(return_X_y=True)
-    return torch.tensor(X, dtype=torch.float32) / 16, torch.tensor(y)
-
-
-def validation_loss(config: dict[str, Any]) -> float:
-    """Cross entropy on 597 images after training on 1200; the same config gives the same."""
-    X, y = digits()
-    torch.manual_seed(0)
-    layers: list[nn.Module] = []
-    width = 64
-    for _ in range(config["layers"]):
-        layers += [nn.Linear(width, config["width"]), nn.ReLU(), nn.Dropout(config["dropout"])]
-        width = config["width"]
-    net = nn.Sequential(*layers, nn.Linear(width, 10))
-    optimizer = torch.optim.SGD(
-        net.parameters(),
-        lr=config["lr"],
-        momentum=config["momentum"],
-        weight_decay=config["weight_decay"],
-    )
-    for _ in range(EPOCHS):
-        net.train()
-        order = torch.randperm(1200)
-        for start in range(0, 1200, config["batch"]):
-            batch = order[start : start + config["batch"]]
-            optimizer.zero_grad()
-            loss: Any = nn.functional.cross_entropy(net(X[batch]), y[batch])
-            loss.backward()
-            optimizer.step()
-    net.eval()
-    with torch.no_grad():
-        return float(nn.functional.cross_entropy(net(X[1200:]), y[1200:]))
-
-
 def trial(config: dict[str, Any]) -> dict[str, float]:
-    """Trainable of Tune."""
-    with one_thread():
-        return {"loss": validation_loss(config)}
+    """Return the validation loss, as a trainable of Tune."""
+    return {"loss": validation_loss(config)}
 
 
 def direct(searcher: Any, trials: int, seed: int) -> list[float]:
-    """Losses of trials made one after the other."""
+    """Return the losses of trials made one after the other."""
     rng = np.random.default_rng(seed)
     if searcher is not None:
         searcher.set_search_properties("loss", "min", SPACE)
@@ -112,7 +68,7 @@ def direct(searcher: Any, trials: int, seed: int) -> list[float]:
 
 
 def in_tune(searcher: Any, trials: int, seed: int) -> list[float]:
-    """Losses of trials made by Ray Tune, two at a time."""
+    """Return the losses of trials made by Ray Tune, two at a time."""
     np.random.seed(seed)  # noqa: NPY002  (where Ray's random search draws from)
     config = tune.TuneConfig(
         search_alg=searcher,
@@ -132,22 +88,22 @@ def in_tune(searcher: Any, trials: int, seed: int) -> list[float]:
 
 
 def best(losses: list[float]) -> float:
-    """Smallest loss that is a number."""
+    """Return the smallest loss that is a number."""
     return min(value for value in losses if np.isfinite(value))
 
 
-@click.command(help="Best validation loss on digits found by searchers of Ray Tune.")
+@click.command()
 @click.option("--trials", default=40, show_default=True)
-@click.option("--seeds", default=3, show_default=True, help="How many.")
-@click.option("--first", default=0, show_default=True, help="First seed.")
-@click.option("--tune", "tuner", is_flag=True, help="Real runs of Ray Tune, two at a time.")
-def main(trials: int, seeds: int, first: int, tuner: bool) -> None:
-    """Run all searchers with all seeds and print their best losses."""
+@click.option("--seeds", default=3, show_default=True, help="runs per searcher")
+@click.option("--first-seed", default=0, show_default=True, help="seeds start here")
+@click.option("--tune", "tuner", is_flag=True, help="real runs of Ray Tune, two at a time")
+def command(trials: int, seeds: int, first_seed: int, tuner: bool) -> None:
+    """Print the best validation loss on digits that each searcher of Ray Tune finds."""
     if tuner:
         os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
         ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     found: dict[str, list[float]] = {name: [] for name in SEARCHERS}
-    for seed in range(first, first + seeds):
+    for seed in range(first_seed, first_seed + seeds):
         for name, build in SEARCHERS.items():
             losses = (in_tune if tuner else direct)(build(seed), trials, seed)
             found[name].append(best(losses))
@@ -155,7 +111,3 @@ def main(trials: int, seeds: int, first: int, tuner: bool) -> None:
             click.echo(json.dumps({**row, "best": found[name][-1]}))
     for name, values in found.items():
         click.echo(f"{name:14} median best loss {statistics.median(values):.4f}")
-
-
-if __name__ == "__main__":
-    main()

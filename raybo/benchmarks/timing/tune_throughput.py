@@ -1,13 +1,13 @@
 """Trials per second of Ray Tune under raybo's searcher and under those that Ray ships.
 
-    python -m raybo.benchmarks.timing.tune_throughput --trials 100 --seconds 0.3
+    raybo bench tune-throughput --trials 100 --seconds 0.3
 
-Every trial sleeps; what is compared is how long workers wait for suggestions. All searchers run
+Every trial sleeps, so the runs differ in how long workers wait for suggestions. The searchers run
 one after the other on one local Ray, with actors reused, after a short run that warms it up. The
-figure of each is its wall time over that of Ray's own random search. Without max_concurrent_trials
-(--no-limit) Tune keeps a single trial of a searcher waiting and starts few actors. With more slots
-than cores the figures mean little: the actors of the first trials start one after the other, and
-Tune gives the trials of those that are still starting to those that have ended theirs.
+ratio is the wall time of a searcher over that of Ray's random search. Without
+max_concurrent_trials (--no-limit) Tune keeps a single trial of a searcher waiting and starts few
+actors. With more slots than cores the ratios mean little: actors start one after the other, and
+Tune gives the trials of those still starting to those that have finished.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def trial(config: dict[str, Any]) -> dict[str, float]:
 def run(
     searcher: Any, trials: int, seconds: float, slots: int, limit: bool
 ) -> tuple[float, float]:
-    """Wall time and best loss of one run."""
+    """Return wall time and best loss of one run."""
     with tempfile.TemporaryDirectory() as folder:
         tuner = tune.Tuner(
             trial,
@@ -77,17 +77,17 @@ def run(
     return wall, float((results.get_best_result().metrics or {})["loss"])
 
 
-@click.command(help="Trials per second of Ray Tune under several searchers.")
+@click.command()
 @click.option("--trials", default=100, show_default=True)
 @click.option("--seconds", default=0.3, show_default=True, help="Duration of a trial.")
 @click.option("--slots", default=os.cpu_count() or 1, show_default=True, help="Trials at a time.")
 @click.option("--limit/--no-limit", default=True, help="max_concurrent_trials = slots, or none.")
 @click.option("--repeats", default=1, show_default=True)
 @click.option("--only", multiple=True, type=click.Choice(list(SEARCHERS)), help="Default: all.")
-def main(
+def command(
     trials: int, seconds: float, slots: int, limit: bool, repeats: int, only: tuple[str, ...]
 ) -> None:
-    """Run all searchers and print their figures, one JSON line each."""
+    """Print the trials per second of Ray Tune under each searcher, one JSON line each."""
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
     ray.init(address="local", num_cpus=slots, include_dashboard=False, log_to_driver=False)
     run(None, slots, 0.0, slots, limit=False)
@@ -99,7 +99,3 @@ def main(
             row = {"repeat": repeat, "searcher": name, "wall": round(wall, 2)}
             click.echo(json.dumps({**row, "ratio": round(wall / base, 3), "best": best}))
     ray.shutdown()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,1 +1,1 @@
-"""raybo's methods and other tuners, behind one interface."""
+"""raybo's methods and the tuners of other tools, behind one ask/tell protocol."""

@@ -25,8 +25,8 @@ class BotorchLogEi:
     """Sequential search by a Gaussian process and log expected improvement.
 
     Inputs are rows of the unit cube and outcomes are standardised, as SingleTaskGP expects and
-    does by default. BoTorch prescribes no initial design: the first `n_init` points (those told
-    beforehand count) are of a scrambled Sobol sequence, as many as Optuna's samplers draw.
+    does by default. BoTorch prescribes no initial design: the first `n_init` points are of a
+    scrambled Sobol sequence, as many as Optuna's samplers draw; points told before count.
     """
 
     space: AnySpace
@@ -42,13 +42,13 @@ class BotorchLogEi:
         Flat(self.space).need_unconditional("botorch")
 
     def ask(self) -> dict[str, Any]:
-        """Next config to evaluate."""
+        """Return the next config to evaluate."""
         n = len(self._rows)
         if n < self.n_init:
             sobol = qmc.Sobol(self.space.dim, rng=np.random.default_rng(self.seed))
             return self.space.decode(sobol.random_base2(12)[n])
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # its notes on failed restarts, which it handles
+            warnings.simplefilter("ignore")  # about failed restarts, which it handles
             torch.manual_seed(self.seed * 1_000_003 + n)  # it draws from the global generator
             return self.space.decode(self._candidate())
 

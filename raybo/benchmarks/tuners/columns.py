@@ -1,4 +1,4 @@
-"""What other tuners need to know of a space: its columns as flat, conditional variables."""
+"""A space as flat variables with conditions, which is what other tools' tuners take."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Dimension:
         "float" and "int" are numbers in [low, high]; a "category" is an index below `size`,
         and so is a number with a step.
     parent : (str, int), optional
-        The choice, and the index of its branch, that must be chosen for it to exist.
+        The choice, and the index of its branch, under which the variable exists.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Dimension:
     parent: tuple[str, int] | None = None
 
     def value(self, u: float) -> float | int:
-        """Value at position u of the column."""
+        """Return the value at position u of the column."""
         if self.kind == "category":
             return self.column.parameter.grid.index(u)  # type: ignore[union-attr]  # has a grid
         return float(self.column.parameter.decode(u)) if self.kind == "float" else self._int(u)
@@ -50,7 +50,7 @@ class Dimension:
         return int(self.column.parameter.decode(u))
 
     def position(self, value: float | int) -> float:
-        """Position of a value in the column; numbers are clipped to the bounds."""
+        """Return the position of a value in the column; numbers are clipped to the bounds."""
         if self.kind == "category":
             return self.column.parameter.grid.position(int(value))  # type: ignore[union-attr]
         number = min(max(value, self.low), self.high)
@@ -60,7 +60,7 @@ class Dimension:
 class Flat:
     """A space as a tuple of dimensions, and the conversion of its configs.
 
-    Constants have no dimension. A choice comes before what hangs on it.
+    Constants have no dimension. A choice comes before the dimensions that depend on it.
     """
 
     def __init__(self, space: AnySpace) -> None:
@@ -72,7 +72,7 @@ class Flat:
         )
 
     def values(self, config: Mapping[str, Any]) -> Values:
-        """Values by name of the dimensions that exist in a config."""
+        """Return the values, by name, of the dimensions that exist in a config."""
         row = self.space.encode(config)
         active = self.space.active(row[None])[0]
         return {
@@ -82,7 +82,7 @@ class Flat:
         }
 
     def config(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Config with these values; others are ignored when their branch was not chosen."""
+        """Return the config of these values; those of branches not chosen are ignored."""
         row = np.full(self.space.dim, 0.5)
         for d in self.dimensions:
             if d.name in values:
@@ -90,7 +90,7 @@ class Flat:
         return self.space.decode(row)
 
     def key(self, config: Mapping[str, Any]) -> bytes:
-        """Something equal for equal configs only."""
+        """Return a key that is equal for equal configs only."""
         return self.space.encode(config).tobytes()
 
     def need_unconditional(self, tuner: str) -> None:

@@ -34,7 +34,7 @@ class HeboMace:
         self._hebo = HEBO(space, scramble_seed=self.seed)
 
     def ask(self) -> dict[str, Any]:
-        """Next config to evaluate."""
+        """Return the next config to evaluate."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             row = self._hebo.suggest(1).iloc[0]

@@ -16,7 +16,7 @@ from raybo.space.any_space import AnySpace
 
 @dataclass
 class HyperoptTpe:
-    """TPE on Hyperopt's own nested space; points it did not propose become finished trials."""
+    """TPE on Hyperopt's nested space; points it did not propose become finished trials."""
 
     space: AnySpace
     seed: int
@@ -29,7 +29,7 @@ class HyperoptTpe:
         self._domain = Domain(lambda _: 0.0, self._branch(None))
 
     def ask(self) -> dict[str, Any]:
-        """Next config to evaluate."""
+        """Return the next config to evaluate."""
         [tid] = self._trials.new_trial_ids(1)
         self._trials.refresh()
         seed = (self.seed * 1_000_003 + tid) % 2**31
@@ -64,7 +64,7 @@ class HyperoptTpe:
         return document
 
     def _branch(self, parent: tuple[str, int] | None) -> dict[str, Any]:
-        """Expression of the dimensions that hang on one branch of one choice."""
+        """Return the expression of the dimensions under one branch of one choice."""
         return {d.name: self._expression(d) for d in self._flat.dimensions if d.parent == parent}
 
     def _expression(self, d: Dimension) -> Any:

@@ -1,4 +1,4 @@
-"""A Gaussian process of its own for every leaf of a conditional space: nothing is shared.
+"""A separate Gaussian process for every leaf of a conditional space.
 
 The baseline of Add-Tree's section 5.1 (after Levesque et al. 2017): each leaf has a squared
 exponential kernel with a length-scale per parameter, and the leaf whose expected improvement over
@@ -29,31 +29,31 @@ from raybo.surrogate.kernels.base import OnColumns, starting_theta
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.map import fit
 
-_MOST_LEAVES = 256
+_MOST_LEAVES = 256  # one fit each: an ask takes seconds with as many
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """One combination of choices: its parameters, the others held."""
+    """One combination of choices, whose parameters vary while all others are held."""
 
     columns: tuple[int, ...]  # its parameters
-    base: tuple[float, ...]  # a row of the cube with its choices
+    base: tuple[float, ...]  # row of the cube that makes these choices
 
     def kernel(self) -> AtVertex | OnColumns:
-        """Kernel of its parameters, with the priors that Add-Tree gives a vertex."""
+        """Return the kernel of its parameters, with the priors that Add-Tree gives a vertex."""
         return AtVertex((), self.columns, ())
 
     def gp(self, X: Array, y: Array) -> GP:
-        """Process of the rows X (n, d) in this leaf and their standardised values (n,)."""
+        """Return the process of the rows X (n, d) in this leaf and their standardised values."""
         kernel = self.kernel()
         start = {**starting_theta(kernel), "noise": torch.tensor(NOISE_HYPER.start).double()}
-        rows, told = torch.as_tensor(X), torch.as_tensor(y)
-        theta = fit(kernel, rows, told, [start], noise=NOISE_HYPER)
-        return GP.of(kernel, theta, rows, told)
+        rows, outcomes = torch.as_tensor(X), torch.as_tensor(y)
+        theta = fit(kernel, rows, outcomes, [start], noise=NOISE_HYPER)
+        return GP.of(kernel, theta, rows, outcomes)
 
 
 def leaves(space: AnySpace) -> list[Leaf]:
-    """All combinations of choices of a space."""
+    """Return all combinations of choices of a space."""
     tree = vertices(space)
     sizes = {c.index: c.parameter.cardinality or 1 for c in space.columns if c.kind == "choice"}
     found = []
@@ -87,7 +87,7 @@ class IndependentGps:
         self._leaves = leaves(self.space)
 
     def ask(self) -> dict[str, Any]:
-        """Next config to evaluate."""
+        """Return the next config to evaluate."""
         n = len(self._rows)
         rng = np.random.default_rng([self.seed, n])
         rows = np.reshape(self._rows, (n, self.space.dim))

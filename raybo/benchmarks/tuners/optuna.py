@@ -52,7 +52,7 @@ class OptunaSampler:
             self._study = optuna.create_study(sampler=_SAMPLERS[self.sampler](self.seed))
 
     def ask(self) -> dict[str, Any]:
-        """Next config to evaluate."""
+        """Return the next config to evaluate."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             trial = self._study.ask()

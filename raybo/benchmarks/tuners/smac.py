@@ -29,7 +29,7 @@ class SmacForest:
     def __post_init__(self) -> None:
         self._flat = Flat(self.space)
         self._space = _config_space(self._flat.dimensions, self.seed)
-        self._folder = tempfile.TemporaryDirectory(prefix="raybo-smac-")  # SMAC insists on one
+        self._folder = tempfile.TemporaryDirectory(prefix="raybo-smac-")  # SMAC needs one
         scenario = Scenario(
             self._space,
             deterministic=True,
@@ -42,7 +42,7 @@ class SmacForest:
         )
 
     def ask(self) -> dict[str, Any]:
-        """Next config to evaluate."""
+        """Return the next config to evaluate."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             info = self._smac.ask()

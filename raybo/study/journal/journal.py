@@ -1,36 +1,39 @@
-"""Journal: the append-only record of a run, and its replay.
+"""Journal: an append-only file of events, verified when it is read.
 
 A journal is a file of JSON lines. Each line is
 
     {"crc":"0f3a9c21","v":1,"seq":17,"epoch":2,"event":{...}}
 
 `crc` is the CRC32 of all bytes after it up to the newline, so that any flipped bit is noticed,
-also one that leaves the JSON valid. `seq` counts from 0 without gaps. `epoch` grows by one with
-each writer, so that a writer that was replaced can be told from its successor.
+also one that leaves the JSON valid. `seq` counts from 0 without gaps: the record on line n has
+n - 1. `epoch` grows by one with each writer and distinguishes a writer from its successor.
 
-Durability. `append` returns after fsync: what it was given is *acknowledged* and is never dropped.
+Durability. `append` returns after fsync: its events are then *acknowledged* and never dropped.
 One call writes all its events with one fsync.
 
 Damage. Bytes after the last newline are a write that was cut short: they are moved to a
 `.torn-<n>` file beside the journal, with a warning; a complete record among them (its CRC holds,
 only the newline is missing or flipped) is kept. Any other damage is refused with its line number.
 
-Snapshots only accelerate. One holds the folded state up to some byte of the journal with the CRC
-of all bytes before it; it is used only if both CRCs hold, else the journal is read line by line.
+Snapshots only make reading faster. A snapshot holds the state after some byte of the journal, and
+the CRC of all bytes before it; it is used only if both CRCs hold, else the journal is read line by
+line.
 
-One writer. It holds an flock on `journal.lock`, which names it; where a shared folder has no
-working flock, the epoch in that file fences off the older writer at its next append.
+One writer. It locks `journal.lock`, which names it; where a shared folder has no working locks,
+the epoch in that file stops the older writer at its next append. A writer also stops when its
+journal is replaced, moved or removed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 import time
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,13 +57,18 @@ Event = Mapping[str, Any]
 class Contents:
     """What a journal holds: the state of a snapshot (or None), then the events after it."""
 
+    label: str  # names the journal in messages
     state: dict[str, Any] | None
     events: list[dict[str, Any]]
     next_seq: int
     epoch: int  # of the last record; 0 when there is none
-    size: int  # bytes of whole records
+    size: int  # bytes of complete records
     crc: int  # CRC32 of those bytes
-    tail: bytes = b""  # what follows them: a write cut short
+    tail: bytes = b""  # bytes after them: a write that was cut short
+
+    def where(self, index: int) -> str:
+        """Return the file and line of event number `index`."""
+        return f"{self.label}:{self.next_seq - len(self.events) + index + 1}"
 
 
 class Journal:
@@ -71,7 +79,7 @@ class Journal:
     folder
         Folder of the study; made if it is missing.
     who
-        Named in the lock for others to read: the pid and host of the driver, its session.
+        Holder that the lock names to others: the pid and host of the driver, its session.
     wait
         Seconds to wait for a writer that is about to end.
     """
@@ -89,9 +97,12 @@ class Journal:
             self.epoch = max(self.contents.epoch, self._lock.last_epoch) + 1
             self._lock.claim(self.epoch)
             new = not self.path.exists()
-            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+            self._fd = os.open(self.path, flags, 0o644)
             if new:
                 _sync_folder(folder)
+            if os.fstat(self._fd).st_size != self.contents.size + len(self.contents.tail):
+                self.contents = read_journal(folder)  # without locks, another wrote meanwhile
             self._cut_tail()
         except BaseException:
             self.close()
@@ -141,18 +152,23 @@ class Journal:
         self._crc = zlib.crc32(data, self._crc)
 
     def snapshot(self, state: Mapping[str, Any]) -> None:
-        """Keep the folded state of all events so far, for a faster start."""
+        """Write the state after all events so far, for a faster start; a failure only warns."""
         body = {"seq": self._seq, "offset": self._size, "prefix": self._crc, "state": state}
         target = self.path.with_name(SNAPSHOT_FILE)
         fresh = target.with_suffix(".tmp")
-        with open(fresh, "wb") as file:
-            file.write(_sealed({"v": FORMAT, **body}))
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(target)
+        try:
+            with open(fresh, "wb") as file:
+                file.write(_sealed({"v": FORMAT, **body}))
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(target)
+        except OSError as error:
+            logger.warning("%s: no snapshot was written: %s", self.path, error)
+            with contextlib.suppress(OSError):
+                fresh.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let go of the file and the lock."""
+        """Close the file and release the lock."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -164,13 +180,27 @@ class Journal:
         if self._broken:
             raise JournalError(f"{self.path}: takes no more records: {self._broken}")
         self._lock.check()
-        size = os.fstat(self._fd).st_size
+        mine = os.fstat(self._fd)
+        if not self._in_place(mine):
+            self._broken = "it was replaced or removed"
+            raise JournalError(
+                f"{self.path}: replaced, moved or removed while the study was running; put back "
+                "the file with all its records, then resume the study"
+            )
+        size = mine.st_size
         if size != self._size:
-            self._broken = "somebody else changed it"
+            self._broken = "another writer changed it"
             raise JournalError(
                 f"{self.path}: has {size} bytes, not the {self._size} written here; another "
                 "writer changed it; make sure that one study is run once, then resume"
             )
+
+    def _in_place(self, mine: os.stat_result) -> bool:
+        """Whether the path still leads to the open file."""
+        try:
+            return os.path.samestat(os.stat(self.path), mine)
+        except OSError:
+            return False
 
     def _undo(self) -> None:
         try:
@@ -179,7 +209,7 @@ class Journal:
             logger.warning("%s: a half-written record could not be removed", self.path)
 
     def _cut_tail(self) -> None:
-        """Move what follows the last whole record aside; keep a record that only lost its end."""
+        """Move bytes after the last record aside; keep a record that lost only its newline."""
         found = self.contents
         if not found.tail and os.fstat(self._fd).st_size == found.size:
             return
@@ -189,13 +219,14 @@ class Journal:
         if kept is not None:
             line, event, epoch = kept
             _write_all(self._fd, line)
-            self.contents = Contents(
-                found.state,
-                [*found.events, event],
-                found.next_seq + 1,
-                epoch,
-                found.size + len(line),
-                zlib.crc32(line, found.crc),
+            self.contents = replace(
+                found,
+                events=[*found.events, event],
+                next_seq=found.next_seq + 1,
+                epoch=epoch,
+                size=found.size + len(line),
+                crc=zlib.crc32(line, found.crc),
+                tail=b"",
             )
         os.fsync(self._fd)
         logger.warning(
@@ -204,12 +235,12 @@ class Journal:
             len(found.tail),
             found.next_seq - 1,
             aside.name,
-            "; they held one whole record, which is kept" if kept else "",
+            "; they held one complete record, which is kept" if kept else "",
         )
 
 
 def read_journal(folder: Path) -> Contents:
-    """Contents of the journal in `folder`, verified; changes nothing and needs no lock."""
+    """Return the verified contents of the journal in `folder`; needs no lock, writes nothing."""
     path = folder / JOURNAL_FILE
     data = path.read_bytes() if path.exists() else b""
     shot = _read_snapshot(folder / SNAPSHOT_FILE)
@@ -217,7 +248,7 @@ def read_journal(folder: Path) -> Contents:
         if shot["offset"] > len(data):
             logger.warning(
                 "%s: %d bytes are missing: it has %d, and a snapshot was made when it had %d; "
-                "going on with the records that are left",
+                "the remaining records are used",
                 path,
                 shot["offset"] - len(data),
                 len(data),
@@ -229,7 +260,7 @@ def read_journal(folder: Path) -> Contents:
 
 
 def parse_journal(data: bytes, label: str, shot: Mapping[str, Any] | None = None) -> Contents:
-    """Contents of the bytes of a journal; those that `shot`, a snapshot, covers are not parsed."""
+    """Return the contents of a journal's bytes; those covered by the snapshot are not parsed."""
     start = shot["offset"] if shot else 0
     seq, epoch = (shot["seq"], 0) if shot else (0, 0)
     line_number = data.count(b"\n", 0, start)
@@ -244,6 +275,7 @@ def parse_journal(data: bytes, label: str, shot: Mapping[str, Any] | None = None
         epoch = _last_epoch(data[:end])
     size = max(start, end)
     return Contents(
+        label,
         shot["state"] if shot else None,
         events,
         seq,
@@ -255,7 +287,7 @@ def parse_journal(data: bytes, label: str, shot: Mapping[str, Any] | None = None
 
 
 def encode_line(event: Event, seq: int, epoch: int) -> bytes:
-    """One line of a journal."""
+    """Return one line of a journal."""
     try:
         return _sealed({"v": FORMAT, "seq": seq, "epoch": epoch, "event": event})
     except (TypeError, ValueError) as error:
@@ -268,13 +300,13 @@ def _sealed(body: Mapping[str, Any]) -> bytes:
 
 
 def _unsealed(line: bytes) -> dict[str, Any] | None:
-    """Body of a line without its newline; None when its CRC does not hold."""
+    """Body of a line without its newline; None when its CRC is wrong."""
     rest = line[_BODY_AT:]
     if line[:_BODY_AT] != _HEAD + b"%08x" % zlib.crc32(rest) + b'",' or not rest:
         return None
     try:
         body = json.loads(b"{" + rest)
-    except ValueError:  # cannot happen by accident: the CRC holds
+    except (ValueError, RecursionError):  # not by accident: the CRC is right
         return None
     return body if isinstance(body, dict) else None
 
@@ -286,7 +318,7 @@ def _checked(
     body = _unsealed(line)
     if body is None:
         raise JournalError(
-            f"{where}: damaged: its checksum does not hold, and it is no unfinished last line; "
+            f"{where}: damaged: its checksum is wrong, and it is not an unfinished last line; "
             "restore the file from a backup, or give up this line and all after it: "
             f"copy the file, then keep its first {number - 1} lines (head -n {number - 1})"
         )
@@ -294,6 +326,13 @@ def _checked(
         raise JournalError(
             f"{where}: written in format {body.get('v')!r}, this release reads format {FORMAT}; "
             "use the release that wrote it"
+        )
+    kinds = {"seq": int, "epoch": int, "event": dict}
+    wrong = [key for key, kind in kinds.items() if not isinstance(body.get(key), kind)]
+    if wrong:
+        raise JournalError(
+            f"{where}: its entry {wrong[0]!r} is missing or of the wrong type; its checksum is "
+            "right, so raybo did not write it; restore the file from a backup"
         )
     if body["seq"] != seq:
         raise JournalError(
@@ -309,11 +348,11 @@ def _checked(
 
 
 def _complete_record(tail: bytes, seq: int) -> tuple[bytes, dict[str, Any], int] | None:
-    """Line, event and epoch of a record that lost only its newline."""
+    """Line, event and epoch of a record that lost only its newline; None if there is none."""
     for line in (tail, tail[:-1]):
         body = _unsealed(line)
         if body is not None and body.get("v") == FORMAT and body.get("seq") == seq:
-            return line + b"\n", body["event"], body["epoch"]
+            return line + b"\n", *_checked(line, "", 0, (seq, 0))
     return None
 
 
@@ -323,9 +362,11 @@ def _read_snapshot(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     body = _unsealed(data[:-1]) if data.endswith(b"\n") else None
-    if body is None:
+    kinds = {"v": int, "seq": int, "offset": int, "prefix": int, "state": dict}
+    if body is None or not all(isinstance(body.get(k), kind) for k, kind in kinds.items()):
         logger.warning("%s: damaged; the journal is read line by line instead", path)
-    return body if body is not None and body.get("v") == FORMAT else None
+        return None
+    return body if body["v"] == FORMAT else None
 
 
 def _last_epoch(data: bytes) -> int:
@@ -348,8 +389,11 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a new file's name durable, where the system can."""
-    fd = os.open(folder, os.O_RDONLY)
+    """Make the name of a new file durable, where the system can sync folders."""
+    try:
+        fd = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
     try:
         os.fsync(fd)
     except OSError:
@@ -359,5 +403,5 @@ def _sync_folder(folder: Path) -> None:
 
 
 def timestamp() -> float:
-    """Seconds since the epoch, as journals record them."""
+    """Return the seconds since the epoch, as journals record them."""
     return round(time.time(), 6)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -11,17 +10,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from filelock import lock_descriptor, unlock_descriptor
+
 from raybo.errors import JournalError
 
-_RETRY = 0.1  # seconds between two tries to get the lock
-_PATIENCE = 1.0  # seconds to wait even for a holder that looks alive: it may be closing
+_RETRY_SECONDS = 0.1  # between two attempts to get the lock
+_CLOSING_SECONDS = 1.0  # to wait even for a holder whose driver is alive: it may be closing
 
 
 class Lock:
-    """An flock on a file that names its holder, and the epoch that fences off older holders.
+    """A lock on a file that names its holder, and the epoch that fences off older holders.
 
-    Waits up to `wait` seconds while the holder looks as if it were about to end: its driver is
-    gone (a killed driver's actors live on for a moment) or it is an earlier life of this session.
+    Waits up to `wait` seconds while the holder is likely to end: its driver is dead (the actors
+    of a killed driver live for some seconds more), or it belongs to the same session.
     """
 
     def __init__(self, path: Path, who: Mapping[str, Any], wait: float) -> None:
@@ -29,22 +30,22 @@ class Lock:
         self._who = {"pid": os.getpid(), "host": socket.gethostname(), **who}
         self._epoch: int | None = None
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        began = time.monotonic()
-        while not self._try():
+        started = time.monotonic()
+        while not _try_lock(self._fd):
             holder = read_holder(path)
-            patience = min(wait, _PATIENCE) if _is_live(holder, self._who) else wait
-            if time.monotonic() - began >= patience:
-                os.close(self._fd)
-                self._fd = -1
+            limit = min(wait, _CLOSING_SECONDS) if _is_live(holder, self._who) else wait
+            if time.monotonic() - started >= limit:
+                self.release()
                 raise JournalError(_held(path, holder))
-            time.sleep(_RETRY)
-        self.last_epoch = int(read_holder(path).get("epoch", 0))
+            time.sleep(_RETRY_SECONDS)
+        self.last_epoch: int = read_holder(path).get("epoch", 0)
 
     def claim(self, epoch: int) -> None:
         """Write the new holder and its epoch into the file."""
         self._epoch = epoch
         text = json.dumps({**self._who, "since": time.time(), "epoch": epoch}).encode()
-        os.pwrite(self._fd, text, 0)
+        os.lseek(self._fd, 0, os.SEEK_SET)
+        os.write(self._fd, text)
         os.ftruncate(self._fd, len(text))
 
     def check(self) -> None:
@@ -63,49 +64,50 @@ class Lock:
         )
 
     def release(self) -> None:
-        """Let others have the lock; the file stays, for its epoch."""
+        """Release the lock; the file stays, for its epoch."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
-    def _try(self) -> bool:
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        except OSError:  # a file system without locks: the epoch alone keeps order
-            return True
-        return True
-
 
 def read_holder(path: Path) -> dict[str, Any]:
-    """Last known holder of a lock: pid, host, since, epoch; empty when there is none."""
+    """Return the last known holder of a lock (pid, host, since, epoch), or an empty dict."""
     try:
-        holder = json.loads(path.read_bytes())
+        return checked_holder(json.loads(path.read_bytes()))
     except (OSError, ValueError):
         return {}
-    return holder if isinstance(holder, dict) else {}
+
+
+def checked_holder(holder: Any) -> dict[str, Any]:
+    """Return a holder as read from a file; empty when its entries have the wrong types."""
+    kinds = {"epoch": int, "driver": int, "since": int | float, "beat": int | float}
+    fits = isinstance(holder, dict) and all(
+        isinstance(holder.get(key, 0), kind) for key, kind in kinds.items()
+    )
+    return holder if fits else {}
 
 
 def is_held(path: Path) -> bool:
-    """Whether somebody holds the lock now, as far as this machine can tell."""
+    """Return whether somebody holds the lock now, as far as this machine can tell."""
     try:
-        fd = os.open(path, os.O_RDONLY)
+        fd = os.open(path, os.O_RDWR if os.access(path, os.W_OK) else os.O_RDONLY)
     except OSError:
         return False
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
+        free = _try_lock(fd)
+        if free:
+            unlock_descriptor(fd)
+    except OSError:  # a file system without locks, so there is nothing to release
         return False
     finally:
         os.close(fd)
-    return False
+    return not free
 
 
 def process_is_alive(pid: int) -> bool:
-    """Whether a process of this machine exists."""
+    """Return whether a process of this machine exists; on Windows, where asking ends it, True."""
+    if os.name == "nt":
+        return True
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -115,15 +117,22 @@ def process_is_alive(pid: int) -> bool:
     return True
 
 
+def _try_lock(fd: int) -> bool:
+    try:
+        return lock_descriptor(fd, blocking=False)
+    except OSError:  # a file system without locks: the epoch alone keeps order
+        return True
+
+
 def _is_live(holder: Mapping[str, Any], who: Mapping[str, Any]) -> bool:
-    """Whether waiting for `holder` is in vain: another session whose driver is alive."""
+    """Whether the holder is another session whose driver is alive."""
     if "driver" not in holder or holder.get("session") == who.get("session"):
         return False
-    return holder.get("host") == who["host"] and process_is_alive(int(holder["driver"]))
+    return holder.get("host") == who["host"] and process_is_alive(holder["driver"])
 
 
 def _name(holder: Mapping[str, Any]) -> str:
-    since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(float(holder.get("since", 0))))
+    since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(holder.get("since", 0)))
     pid = holder.get("driver", holder.get("pid", "unknown"))
     return f"pid {pid} on {holder.get('host', 'an unknown host')} since {since}"
 

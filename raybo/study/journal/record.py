@@ -1,31 +1,49 @@
-"""Record: the state of a study, folded from the events of its journal.
+"""Record: the state of a study, computed from the events of its journal.
 
-Event        What it says
-header       what the study is: name, space, method, mode, metric, seed, ...; the first event
-session      a driver began or went on, with these settings
+Event        Meaning
+header       what the study is: name, space, method, lanes, mode, metric, seed, ...; comes first
+session      a driver started or resumed the study, with these settings
 given        a point whose value the user knew
 points       configs that the user wants evaluated first
-asked        a trial was made and started; its config and the memo of the method
+asked        a trial was started: its config and the memo of the method
 retry        an attempt failed and the trial is tried again
 interrupted  these trials were running when the coordinator or the driver died
 done         a trial has a value
-failed       a trial has none, and why
+failed       a trial has no value, and why
 stopped      the session ended, and why
 
-A proposal is journalled when its trial starts, not when it is prepared: what was prepared and
-never started leaves no trace and is proposed again with fresher data, and no trial is ever left
-pending that nobody evaluated. An `asked` event always stands before all others of its trial.
+A proposal is written when its trial starts, not when it is prepared: a proposal that was never
+started is made again with newer data, and no trial is left pending that nobody evaluated. An
+`asked` event precedes all others of its trial.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from raybo.errors import JournalError
 from raybo.study.journal.journal import Contents
 from raybo.study.trial import State, TrialRecord
+
+_Number = int | float
+_SPAN: dict[str, Any] = {"number": int, "attempts": int}
+_SPAN |= {"started": _Number | None, "finished": _Number | None}
+_TYPES: dict[str, dict[str, Any]] = {
+    "header": {"name": str, "space": dict, "method": dict, "mode": str, "metric": str | None,
+               "lanes": int, "seed": int, "objective": str | None, "created": _Number},
+    "session": {"id": str, "time": _Number, "settings": dict},
+    "given": {**_SPAN, "value": _Number},
+    "points": {"configs": list},
+    "asked": {"number": int, "source": str, "memo": dict},
+    "retry": {"number": int},
+    "interrupted": {"numbers": list},
+    "done": {**_SPAN, "value": _Number, "extra": dict},
+    "failed": {**_SPAN, "reason": str, "cause": str, "traceback": str, "alike": str},
+    "stopped": {"reason": str, "outcome": str, "error": str | None, "seconds": _Number,
+                "use": _Number | None},
+}  # fmt: skip
 
 
 @dataclass
@@ -34,10 +52,10 @@ class Entry:
 
     trial: TrialRecord
     source: str = "method"  # "method", "point" or "given"
-    errors: int = 0  # attempts that failed by themselves
+    errors: int = 0  # attempts that failed
     losses: int = 0  # attempts lost with a node, a coordinator or a driver
-    cause: str = ""  # of the failure
-    kind: str = ""  # failures alike have the same
+    cause: str = ""  # class of the failure
+    kind: str = ""  # equal for failures of the same kind
     traceback: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -46,19 +64,19 @@ class Entry:
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> Entry:
-        """Entry written by `to_json`."""
+        """Return the entry that `to_json` wrote."""
         return cls(**{**item, "trial": TrialRecord.from_json(item["trial"])})
 
 
 @dataclass
 class Record:
-    """All that a journal says about a study."""
+    """State of a study according to its journal."""
 
     header: dict[str, Any] = field(default_factory=dict)
     session: dict[str, Any] = field(default_factory=dict)  # the last one
-    before: int = 0  # trials that had finished when it began
+    before: int = 0  # trials that had finished when it started
     stopped: dict[str, Any] | None = None  # how it ended; None while it runs or after a kill
-    seconds: float = 0.0  # of the sessions that ended; a killed one up to its last result
+    seconds: float = 0.0  # of all ended sessions; a killed one counts up to its last result
     latest: float = 0.0  # when the last trial finished
     points: list[Any] = field(default_factory=list)  # configs to evaluate first, not yet asked
     entries: dict[int, Entry] = field(default_factory=dict)  # by number, in the order of asking
@@ -67,28 +85,43 @@ class Record:
 
     @classmethod
     def from_contents(cls, contents: Contents) -> Record:
-        """Record of a journal."""
-        record = cls() if contents.state is None else cls._from_json(contents.state)
-        return record.apply_all(contents.events)
+        """Return the state of a study after all events of its journal.
 
-    def apply_all(self, events: Iterable[Mapping[str, Any]]) -> Record:
-        """Fold events, in order."""
-        for event in events:
-            self.apply(event)
-        return self
+        Raises
+        ------
+        JournalError
+            With the file and line of an event that raybo cannot have written.
+        """
+        try:
+            record = cls() if contents.state is None else cls._from_json(contents.state)
+        except _MALFORMED as error:
+            raise JournalError(
+                f"{contents.label}: its snapshot is malformed ({error!r}); remove the snapshot"
+            ) from error
+        for i, event in enumerate(contents.events):
+            try:
+                record.apply(event)
+            except JournalError as error:
+                raise JournalError(f"{contents.where(i)}: {error}") from error
+        return record
 
     def apply(self, event: Mapping[str, Any]) -> None:
-        """Fold one event."""
-        handler = getattr(self, f"_on_{event.get('kind')}", None)
+        """Update the state by one event."""
+        kind = event.get("kind")
+        handler = getattr(self, f"_on_{kind}", None)
         if handler is None:
             raise JournalError(
-                f"a record of the unknown kind {event.get('kind')!r}; it was written by a newer "
+                f"a record of the unknown kind {kind!r}; it was written by a newer "
                 "release: use that one"
             )
-        handler(event)
+        try:
+            _check_types(event, _TYPES[str(kind)])
+            handler(event)
+        except _MALFORMED as error:
+            raise JournalError(f"a malformed record of the kind {kind!r}: {error!r}") from error
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON, for a snapshot."""
+        """Return the state as JSON, for a snapshot."""
         entries = [entry.to_json() for entry in self.entries.values()]
         return {**vars(self), "entries": entries}
 
@@ -110,6 +143,10 @@ class Record:
     def _on_header(self, event: Mapping[str, Any]) -> None:
         if self.header:
             raise JournalError("a second header; two studies were written into one journal")
+        method = event.get("method", {})
+        _check_types(method, {"name": str, "options": dict})
+        if event.get("mode", "min") not in ("min", "max"):
+            raise ValueError(f"mode is {event['mode']!r}")
         self.header = {k: v for k, v in event.items() if k != "kind"}
 
     def _on_session(self, event: Mapping[str, Any]) -> None:
@@ -186,3 +223,12 @@ class Record:
             what = "was never asked" if entry is None else f"is {entry.trial.state} already"
             raise JournalError(f"a record about trial {number}, which {what}")
         return entry
+
+
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError)
+
+
+def _check_types(event: Mapping[str, Any], types: Mapping[str, Any]) -> None:
+    for key, kind in types.items():
+        if key in event and not isinstance(event[key], kind):
+            raise TypeError(f"{key} is {event[key]!r}")

@@ -1,13 +1,13 @@
-"""Where studies are kept: a folder per study, on a disk or behind a URI.
+"""Stores: where studies are kept, one folder per study, on a disk or behind a URI.
 
 A folder (local or shared) holds the journal itself. A URI that pyarrow.fs knows (s3://, gs://,
 hdfs://, file://) cannot be appended to with fsync: the journal is written to a spool folder on the
 machine of the coordinator, and its bytes are uploaded every `PUSH_SECONDS` and at the end, in
 segments of about one megabyte.
 
-Loss window. A folder: none. A URI: when processes die, none, as long as the study is resumed on
-the same machine, since the spool is longer than the upload and is found again; when the machine or
-its disk is lost too, the records of the last `PUSH_SECONDS` (and of the upload then under way).
+What can be lost. In a folder: nothing. At a URI: nothing when processes die and the study is
+resumed on the same machine, since the spool is found again; when the machine or its disk is lost
+too, the records since the last complete upload, about `PUSH_SECONDS`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,12 @@ from raybo.study.journal.journal import (
     parse_journal,
     read_journal,
 )
-from raybo.study.journal.lock import is_held, process_is_alive, read_holder
+from raybo.study.journal.lock import (
+    checked_holder,
+    is_held,
+    process_is_alive,
+    read_holder,
+)
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -43,36 +48,36 @@ logger = logging.getLogger(__name__)
 
 PUSH_SECONDS = 5.0  # between two uploads
 _SEGMENT = 2**20  # bytes of a segment
-_STALE = 6 * PUSH_SECONDS  # a remote writer that has not uploaded for so long is gone
+_STALE = 6 * PUSH_SECONDS  # a remote writer without an upload for this long is dead
 _SLUG = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 
 
 class Store(Protocol):
-    """Home of one study."""
+    """Where one study is kept."""
 
     @property
     def folder(self) -> Path:
-        """Folder that holds, or spools, the journal."""
+        """Folder that holds the journal, or its spool."""
 
     @property
     def location(self) -> str:
-        """Where a person finds it."""
+        """Path or URI of the study."""
 
     def read(self) -> Contents:
-        """Contents of the journal, as others see it."""
+        """Return the contents of the journal, as others see it."""
 
     def holder(self) -> dict[str, Any]:
-        """Who writes the journal now; empty when nobody does."""
+        """Return who writes the journal now; empty when nobody does."""
 
     def fetch(self, who: Mapping[str, Any]) -> None:
-        """Bring the journal into `folder` before it is opened there."""
+        """Copy the journal into `folder` before it is opened there."""
 
     def push(self, size: int, closing: bool = False) -> None:
-        """Bring the first `size` bytes of the journal to where others see them."""
+        """Upload the first `size` bytes of the journal."""
 
 
 def open_store(storage: str | os.PathLike[str], name: str, spool: Path | None = None) -> Store:
-    """Home of the study `name` under `storage`, a folder or a URI; see `spool_folder`."""
+    """Return the store of the study `name` under `storage`, a folder or a URI."""
     if not name:
         raise StudyError("the name of a study is empty; give some letters or digits")
     if not _is_uri(storage):
@@ -83,12 +88,12 @@ def open_store(storage: str | os.PathLike[str], name: str, spool: Path | None = 
 
 
 def spool_folder() -> Path:
-    """Folder for journals on their way to a URI: RAYBO_SPOOL, or one for temporary files."""
+    """Return the folder that journals are uploaded from: RAYBO_SPOOL, or a temporary one."""
     return Path(os.environ.get("RAYBO_SPOOL") or Path(tempfile.gettempdir()) / "raybo-spool")
 
 
 def list_slugs(storage: str | os.PathLike[str]) -> list[str]:
-    """Folders under `storage` that hold a study."""
+    """Return the names of the folders under `storage` that hold a study."""
     if not _is_uri(storage):
         return sorted(path.parent.name for path in Path(storage).glob(f"*/{JOURNAL_FILE}"))
     from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415  (slow to import, seldom needed)
@@ -99,10 +104,10 @@ def list_slugs(storage: str | os.PathLike[str]) -> list[str]:
 
 
 def slug(name: str) -> str:
-    """Safe folder name of a study; different names never share one.
+    """Return a safe folder name for a study; different names have different ones.
 
-    A name of small letters, digits, dots, dashes and underscores is its own slug. Any other is
-    reduced to these and gets a hash of the name.
+    A name of small letters, digits, dots, dashes and underscores is kept. Any other is reduced to
+    these characters, and a hash of the name is added.
     """
     if _SLUG.fullmatch(name):
         return name
@@ -119,23 +124,23 @@ class FolderStore:
 
     @property
     def location(self) -> str:
-        """Where a person finds it."""
+        """Path or URI of the study."""
         return str(self.folder)
 
     def read(self) -> Contents:
-        """Contents of the journal."""
+        """Return the contents of the journal."""
         return read_journal(self.folder)
 
     def holder(self) -> dict[str, Any]:
-        """Who writes the journal now."""
+        """Return who writes the journal now."""
         path = self.folder / LOCK_FILE
         return read_holder(path) if is_held(path) else {}
 
     def fetch(self, who: Mapping[str, Any]) -> None:
-        """Nothing: the journal is written in place."""
+        """Do nothing: the journal is written in place."""
 
     def push(self, size: int, closing: bool = False) -> None:
-        """Nothing: the journal is written in place."""
+        """Do nothing: the journal is written in place."""
 
 
 @dataclass
@@ -147,7 +152,7 @@ class RemoteStore:
     location: str
     spool: Path
     _sent: int = 0  # bytes known to be uploaded
-    _segment: int = 0  # where the segment now written begins
+    _segment: int = 0  # first byte of the segment that is being written
     _claim: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -156,16 +161,16 @@ class RemoteStore:
         return self.spool / hashlib.sha256(self.location.encode()).hexdigest()[:16]
 
     def read(self) -> Contents:
-        """Contents of the journal as uploaded."""
+        """Return the contents of the journal as uploaded."""
         return parse_journal(self._download(), self.location)
 
     def holder(self) -> dict[str, Any]:
-        """Who writes the journal now."""
+        """Return who writes the journal now."""
         holder = self._read_holder()
         return holder if self._is_live(holder, {}) else {}
 
     def fetch(self, who: Mapping[str, Any]) -> None:
-        """Bring the journal into the spool; bytes that were never uploaded are kept."""
+        """Copy the journal into the spool; bytes that were never uploaded are kept."""
         holder = self._read_holder()
         if self._is_live(holder, who):
             raise JournalError(
@@ -186,12 +191,12 @@ class RemoteStore:
             )
         self._sent = len(remote)
         self._segment = max((offset for offset, _ in self._segments()), default=0)
-        epoch = int(holder.get("epoch", 0)) + 1
+        epoch = holder.get("epoch", 0) + 1
         self._claim = {"host": socket.gethostname(), **who, "since": time.time(), "epoch": epoch}
         self._beat(closing=False)
 
     def push(self, size: int, closing: bool = False) -> None:
-        """Upload what is new, whole segments at a time."""
+        """Upload new bytes, each time the whole current segment."""
         epoch = self._read_holder().get("epoch")
         if epoch != self._claim.get("epoch"):
             raise JournalError(
@@ -233,30 +238,31 @@ class RemoteStore:
         if local and not remote.startswith(local):
             aside = path.with_name(f"{path.name}.stale-{time.time_ns()}")
             aside.write_bytes(local)
-            logger.warning("%s: another machine went on with it; %s", self.location, aside)
+            logger.warning(
+                "%s: another machine continued it; the spool was moved to %s", self.location, aside
+            )
         path.write_bytes(remote)
 
     def _read_holder(self) -> dict[str, Any]:
         try:
             with self.fs.open_input_stream(f"{self.base}/holder.json") as stream:
-                holder = json.loads(stream.read())
+                return checked_holder(json.loads(stream.read()))
         except (OSError, ValueError):
             return {}
-        return holder if isinstance(holder, dict) else {}
 
     def _is_live(self, holder: Mapping[str, Any], who: Mapping[str, Any]) -> bool:
         if not holder or holder.get("closed") or holder.get("session") == who.get("session", ""):
             return False
         if holder.get("host") == socket.gethostname():
-            return "driver" in holder and process_is_alive(int(holder["driver"]))
-        return bool(time.time() - float(holder.get("beat", 0)) < _STALE)
+            return "driver" in holder and process_is_alive(holder["driver"])
+        return bool(time.time() - holder.get("beat", 0) < _STALE)
 
     def _beat(self, closing: bool) -> None:
         holder = {**self._claim, "beat": time.time(), "closed": closing}
         self._write("holder.json", json.dumps(holder).encode())
 
     def _write(self, name: str, data: bytes) -> None:
-        """Write an object in one go: object stores do; on disks it is written aside and moved."""
+        """Write an object atomically: on disks it is written aside and moved."""
         path = f"{self.base}/{name}"
         in_place = self.fs.type_name not in ("local", "subtree", "hdfs")
         target = path if in_place else f"{path}.tmp"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from raybo import Optimizer
-from raybo.benchmarks.problems.base import get_problem
+from raybo.benchmarks.problems.registry import get_problem
 from raybo.methods.base import EFFORTS, FULL, REDUCED, Effort
 from raybo.methods.bo.default import Bo
 from raybo.space.box import Box

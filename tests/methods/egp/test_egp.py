@@ -10,7 +10,6 @@ import torch
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
-from raybo.benchmarks.timing.acquisition_search import Outcome, compare, tally
 from raybo.errors import MethodError, SpaceError
 from raybo.methods.base import Data, Method
 from raybo.methods.egp.published import ACQUISITIONS, MAXIMIZERS, PublishedEgp
@@ -205,16 +204,3 @@ def test_bo_searches_elastically_too() -> None:
         trial = opt.ask()
         opt.tell(trial.number, float((np.asarray(trial.config["x"]) ** 2).sum()))
     assert opt.best.value < 0.5
-
-
-def test_a_comparison_counts_wins_and_ties() -> None:
-    pairs = [(1.0, 0.5), (1.0, 1.0 + 1e-9), (-2.0, -1.0), (-1.0, -3.0)]
-    assert tally([Outcome(a, b, 0.1) for a, b in pairs]) == (2, 1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("problem", ["gaussian-20", "rosenbrock-20"])
-def test_elastic_search_finds_more_than_multistart_in_the_same_time(problem: str) -> None:
-    """A larger EI of the paper's model in at least 18 of 20 seeds; measured: 20 of 20."""
-    outcomes = [compare(problem, "paper", "ei", "random", seed) for seed in range(20)]
-    assert tally(outcomes)[0] >= 18

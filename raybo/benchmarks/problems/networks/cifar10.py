@@ -43,13 +43,13 @@ GPUS = 0.1
 
 
 def cifar10() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Training set: images (50000, 32, 32, 3) and labels (50000,)."""
+    """Return the training set: images (50000, 32, 32, 3) and labels (50000,)."""
     with np.load(cached("cifar10.npz", _decode)) as stored:
         return stored["images"], stored["labels"].astype(np.int64)
 
 
 def _decode(path: Path) -> None:
-    """Images of the package, 10,000 rows of 1024 pixels a file, as one array."""
+    """Write the package's images, 10,000 rows of 1024 pixels a file, as one array."""
     try:
         pillow = importlib.import_module("PIL.Image")
     except ImportError:
@@ -62,7 +62,7 @@ def _decode(path: Path) -> None:
 
 
 def usable_device(device: str, problem: str, instead: str) -> torch.device:
-    """`device`, if there is one; BenchmarkError with what to do otherwise."""
+    """Return `device`, or raise BenchmarkError, with what to do, if there is none."""
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise BenchmarkError(
             f"{problem} needs a GPU and torch sees none here. A Ray task sees only the GPUs it "
@@ -74,7 +74,7 @@ def usable_device(device: str, problem: str, instead: str) -> torch.device:
 
 @lru_cache(maxsize=1)
 def _on_device(device: torch.device) -> tuple[Tensor, Tensor]:
-    """Images (n, 40, 40, 3) with a margin mirrored from the inside, and labels."""
+    """Return images (n, 40, 40, 3) with a margin mirrored from the inside, and labels."""
     images, labels = cifar10()
     margin = ((0, 0), (PAD, PAD), (PAD, PAD), (0, 0))
     until = IMAGES + VALIDATION
@@ -90,16 +90,16 @@ def train(
     decay: float = 0.0,
     masks: Sequence[tuple[Tensor, Tensor]] = (),
 ) -> float:
-    """Validation accuracy of `net` after training; same net, same value on the same machine.
+    """Train `net` and return its validation accuracy, which repeats on the same machine.
 
     Parameters
     ----------
     net
-        On its device, and trained there; in bfloat16 where that is a GPU.
+        Trained on its device; in bfloat16 where that is a GPU.
     epochs, batch
         Passes over the images, and images per step of stochastic gradient descent.
     rate
-        Learning rate after so many epochs.
+        Learning rate after a number of epochs.
     decay
         Weight decay.
     masks
@@ -137,7 +137,7 @@ def train(
 
 
 def crop(X: Tensor, rows: Tensor, moves: Tensor) -> Tensor:
-    """Some images, (b, 3, 32, 32) in [-1, 1]: each cut out at (top, left), mirrored if told so.
+    """Return images (b, 3, 32, 32) in [-1, 1], each cut out at (top, left) and maybe mirrored.
 
     `moves` (b, 3) has top, left and whether to mirror; (4, 4, 0) is the image itself.
     """

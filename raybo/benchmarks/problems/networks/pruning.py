@@ -21,9 +21,9 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, elu, leaky_relu, relu
 
 from raybo.benchmarks.problems.base import Problem
-from raybo.benchmarks.problems.blocks import BLOCKS, blocks_space
+from raybo.benchmarks.problems.conditional import BLOCKS, blocks_space
 from raybo.benchmarks.problems.datasets import cached
-from raybo.benchmarks.problems.networks.fc3 import mnist
+from raybo.benchmarks.problems.networks.mnist import mnist
 from raybo.space.parameters import Choice, Float
 from raybo.space.space import Space
 
@@ -40,14 +40,14 @@ Activation = Callable[[Tensor], Tensor]
 
 @lru_cache(maxsize=1)
 def _images(device: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Training images and labels, validation images and labels."""
+    """Return training images and labels, validation images and labels."""
     X, y = (torch.from_numpy(part).to(device) for part in mnist()["train"])
     until = IMAGES + VALIDATION
     return X[:IMAGES], y[:IMAGES], X[IMAGES:until], y[IMAGES:until]
 
 
 def start(device: str) -> list[Tensor]:
-    """Weights and biases in turn, always the same."""
+    """Return weights and biases in turn, always the same."""
     rng = np.random.default_rng(0)
     found = []
     for a, b in pairwise(SIZES):
@@ -56,7 +56,7 @@ def start(device: str) -> list[Tensor]:
 
 
 def logits(X: Tensor, net: list[Tensor], activations: list[Activation]) -> Tensor:
-    """Outputs of the network; the last layer has no activation."""
+    """Return the outputs of the network; the last layer has no activation."""
     for i, activation in enumerate(activations):
         X = activation(X @ net[2 * i] + net[2 * i + 1])
     return X @ net[-2] + net[-1]
@@ -65,7 +65,7 @@ def logits(X: Tensor, net: list[Tensor], activations: list[Activation]) -> Tenso
 def train(
     net: list[Tensor], activations: list[Activation], epochs: int, masks: Mapping[int, Tensor]
 ) -> float:
-    """Validation accuracy after some epochs of Adam; `net` is trained, masked entries stay 0."""
+    """Train `net` by Adam, masked entries staying 0, and return its validation accuracy."""
     X, y, X_valid, y_valid = _images(net[0].device.type)
     parameters = [part.requires_grad_() for part in net]
     optimizer = torch.optim.Adam(parameters, RATE)
@@ -86,12 +86,12 @@ def train(
 
 
 def pruning_space() -> Space:
-    """A method for each block and a ratio for each layer; at 1 a layer would let nothing pass."""
+    """Return a method per block, a ratio per layer; a layer pruned at 1 would output nothing."""
     return blocks_space(0.99)
 
 
 def keep_mask(weights: Tensor, method: str, ratio: float) -> Tensor:
-    """1 where a weight stays: "l1" drops the smallest ones, "l2" columns of the smallest norm."""
+    """Return 1 where a weight stays: "l1" drops small weights, "l2" columns of small norm."""
     score = weights.abs() if method == "l1" else weights.norm(dim=0)
     n_gone = round(ratio * score.numel())
     gone = torch.zeros(score.numel(), dtype=torch.bool, device=weights.device)
@@ -106,7 +106,7 @@ class Pruning:
     device: str = "cpu"
 
     def __call__(self, config: Mapping[str, Any]) -> float:
-        """Value at a config; the network is trained on first use and kept in the cache."""
+        """Return the value; the network is trained on first use and kept in the cache."""
         net = [part.to(self.device) for part in _base()]
         masks = {}
         for k in range(BLOCKS):
@@ -136,7 +136,7 @@ def _make_base(path: Path) -> None:
 
 
 def activation_space() -> Space:
-    """ELU or leaky ReLU for each block, its parameter in the first layer and in the others."""
+    """Return ELU or leaky ReLU per block, with a parameter for its first layer and the others."""
     both = {"first": Float(0, 1), "others": Float(0, 1)}
     choice = Choice({"elu": both, "lrelu": both})
     return Space({f"block{k}": choice for k in range(BLOCKS)})
@@ -149,12 +149,12 @@ class Activations:
     device: str = "cpu"
 
     def __call__(self, config: Mapping[str, Any]) -> float:
-        """Value at a config."""
+        """Return the value at a config."""
         return train(start(self.device), chosen_activations(config), ACTIVATION_EPOCHS, {})
 
 
 def chosen_activations(config: Mapping[str, Any]) -> list[Activation]:
-    """Activation of each hidden layer."""
+    """Return the activation of each hidden layer."""
     found: list[Activation] = []
     for k in range(BLOCKS):
         [(name, own)] = config[f"block{k}"].items()
@@ -170,7 +170,7 @@ def _activation(name: str, parameter: float) -> Activation:
 
 
 def pruning() -> Problem:
-    """3 blocks, each by 2 methods with 3 ratios."""
+    """Return the problem of 3 blocks, each with 2 methods of 3 ratios."""
     return Problem(
         "pruning",
         pruning_space,
@@ -183,7 +183,7 @@ def pruning() -> Problem:
 
 
 def activations() -> Problem:
-    """3 blocks, each with one of 2 activations and its 2 parameters."""
+    """Return the problem of 3 blocks, each with 2 activations of 2 parameters."""
     return Problem(
         "activations",
         activation_space,

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, pad, relu
 
 from raybo.benchmarks.problems.base import Problem
-from raybo.benchmarks.problems.blocks import BLOCKS
+from raybo.benchmarks.problems.conditional import BLOCKS
 from raybo.benchmarks.problems.networks.cifar10 import GPUS, train, usable_device
 from raybo.benchmarks.problems.networks.pruning import activation_space
 
@@ -25,12 +25,12 @@ WIDTHS, DEPTH = (16, 32, 64), 3  # of the stages; basic blocks of each
 
 
 def activation(name: str, parameter: float) -> nn.Module:
-    """ELU with alpha, or leaky ReLU with a slope."""
+    """Return ELU with alpha, or leaky ReLU with a slope."""
     return nn.ELU(parameter) if name == "elu" else nn.LeakyReLU(parameter)
 
 
 class BasicBlock(nn.Module):
-    """Two convolutions and a shortcut, which drops pixels and adds channels of 0 where it must."""
+    """Two convolutions and a shortcut, which drops pixels and adds zero channels where needed."""
 
     def __init__(self, before: int, width: int, first: nn.Module, second: nn.Module) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class BasicBlock(nn.Module):
         self.first, self.second = first, second
 
     def forward(self, X: Tensor) -> Tensor:
-        """Output of the block."""
+        """Return the output of the block."""
         Z = self.norm2(self.conv2(self.first(self.norm1(self.conv1(X)))))
         new = Z.shape[1] - X.shape[1]
         short = pad(X[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, new // 2, new // 2))
@@ -70,14 +70,14 @@ class ResNet(nn.Module):
             self.last = nn.Linear(before, 10)
 
     def forward(self, X: Tensor) -> Tensor:
-        """Outputs of the network."""
+        """Return the outputs of the network."""
         Z = self.blocks(relu(self.norm(self.conv(X))))
         logits: Tensor = self.last(avg_pool2d(Z, Z.shape[-1]).flatten(1))
         return logits
 
 
 def rate(t: float) -> float:
-    """Learning rate after t epochs."""
+    """Return the learning rate after t epochs."""
     return 0.1 if t < 6 else 0.01 if t < 8 else 0.001
 
 
@@ -88,14 +88,14 @@ class ResnetActivations:
     device: str = "cuda"
 
     def __call__(self, config: Mapping[str, Any]) -> float:
-        """Value at a config."""
+        """Return the value at a config."""
         device = usable_device(self.device, "resnet-activations", "activations")
         net = ResNet(config).to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return train(net, EPOCHS, BATCH, rate)
 
 
 def resnet_activations() -> Problem:
-    """The problem of Figure 6."""
+    """Return the problem of Figure 6."""
     return Problem(
         "resnet-activations",
         activation_space,

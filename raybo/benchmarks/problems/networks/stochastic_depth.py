@@ -25,7 +25,7 @@ from torch.nn.functional import cross_entropy, layer_norm, relu
 from raybo.benchmarks.problems.base import Problem
 from raybo.benchmarks.problems.datasets import cached
 from raybo.benchmarks.problems.functions import Array
-from raybo.benchmarks.problems.networks.fc3 import mnist
+from raybo.benchmarks.problems.networks.mnist import mnist
 from raybo.space.box import Box
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ def _images() -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def start() -> list[Tensor]:
-    """Weights: into the blocks, two of each block, out of them."""
+    """Return the weights: into the blocks, two of each block, out of them."""
     rng = np.random.default_rng(0)
     shapes = [(784, WIDTH), *[(WIDTH, WIDTH)] * (2 * BLOCKS), (WIDTH, CLASSES)]
     return [
@@ -55,7 +55,7 @@ def start() -> list[Tensor]:
 
 
 def logits(X: Tensor, net: list[Tensor], scales: Array) -> Tensor:
-    """Outputs of the network, the output of block i multiplied by scales[i]; 0 skips it."""
+    """Return the network's outputs; block i's is multiplied by scales[i], and 0 skips it."""
     h = X @ net[0]
     for i, scale in enumerate(scales):
         if scale:
@@ -65,7 +65,7 @@ def logits(X: Tensor, net: list[Tensor], scales: Array) -> Tensor:
 
 
 def train(net: list[Tensor], rates: Array, epochs: int, rate: float) -> float:
-    """Validation loss after some epochs of Adam with these death rates; `net` is trained."""
+    """Train `net` by Adam with these death rates, and return its validation loss."""
     X, y, X_valid, y_valid = _images()
     optimizer = torch.optim.Adam([part.requires_grad_() for part in net], rate)
     rng = np.random.default_rng(1)
@@ -86,7 +86,7 @@ class StochasticDepth:
     """Validation loss after two more epochs with the death rates (x + 1) / 2, x in [-1, 1]."""
 
     def __call__(self, config: Mapping[str, Any]) -> float:
-        """Value at {"x": one number for each block}."""
+        """Return the value at {"x": one number for each block}."""
         rates = (np.asarray(config["x"], dtype=np.float64) + 1.0) / 2.0
         with np.load(cached(f"stochastic-depth-{BASE_EPOCHS}.npz", _make_base)) as stored:
             net = [torch.from_numpy(stored[f"p{i}"]) for i in range(2 * BLOCKS + 2)]
@@ -103,7 +103,7 @@ def _make_base(path: Path) -> None:
 
 
 def stochastic_depth() -> Problem:
-    """The problem in 24 dimensions."""
+    """Return the problem in 24 dimensions."""
     return Problem(
         "stochastic-depth",
         partial(Box, BLOCKS),

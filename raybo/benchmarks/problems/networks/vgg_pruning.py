@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from raybo.benchmarks.problems.base import Problem
-from raybo.benchmarks.problems.blocks import BLOCKS, RATIOS
+from raybo.benchmarks.problems.conditional import BLOCKS, RATIOS
 from raybo.benchmarks.problems.datasets import cached
 from raybo.benchmarks.problems.networks.cifar10 import GPUS, train, usable_device
 from raybo.benchmarks.problems.networks.pruning import keep_mask, pruning_space
@@ -37,7 +37,7 @@ BATCH, RATE, TUNING_RATE, DECAY = 256, 0.1, 0.05, 5e-4
 
 
 def vgg16(widths: Sequence[int] = WIDTHS) -> nn.Sequential:
-    """VGG16 with batch normalisation and one linear layer, for 32 x 32 pixels; always the same."""
+    """Return VGG16 with batch normalisation, for 32 x 32 pixels, always with the same weights."""
     layers: list[nn.Module] = []
     before = 3
     with torch.random.fork_rng(devices=[]):
@@ -53,12 +53,12 @@ def vgg16(widths: Sequence[int] = WIDTHS) -> nn.Sequential:
 
 
 def convolutions(net: nn.Module) -> list[Tensor]:
-    """Weights of the convolutions, in order."""
+    """Return the weights of the convolutions, in order."""
     return [layer.weight for layer in net.modules() if isinstance(layer, nn.Conv2d)]
 
 
 def masks_of(net: nn.Module, config: Mapping[str, Any]) -> list[tuple[Tensor, Tensor]]:
-    """Weights of the blocks that are pruned, and 1 where they stay."""
+    """Return the weights of the blocks that are pruned, and 1 where they stay."""
     weights = convolutions(net)
     found = []
     for k in range(BLOCKS):
@@ -72,13 +72,13 @@ def masks_of(net: nn.Module, config: Mapping[str, Any]) -> list[tuple[Tensor, Te
 
 
 def sparsity(net: nn.Module, masks: Sequence[tuple[Tensor, Tensor]]) -> float:
-    """Share of all convolutional weights that are gone."""
+    """Return the share of all convolutional weights that are gone."""
     gone = sum(mask.numel() - float(mask.sum()) for _, mask in masks)
     return gone / sum(weight.numel() for weight in convolutions(net))
 
 
 def triangle(peak: float, epochs: int) -> Callable[[float], float]:
-    """Learning rate by epochs: from 0 to the peak in a fifth of them, and back to 0."""
+    """Return the learning rate by epochs: from 0 to the peak in a fifth of them, and to 0."""
     return lambda t: peak * min(5.0 * t / epochs, 1.25 * (1.0 - t / epochs))
 
 
@@ -89,7 +89,7 @@ class VggPruning:
     device: str = "cuda"
 
     def __call__(self, config: Mapping[str, Any]) -> float:
-        """Value at a config; the network is trained on first use and kept in the cache."""
+        """Return the value; the network is trained on first use and kept in the cache."""
         device = usable_device(self.device, "vgg-pruning", "pruning")
         net = _on(device)
         net.load_state_dict(_base(device))
@@ -122,7 +122,7 @@ def _base(device: torch.device) -> dict[str, Tensor]:
 
 
 def vgg_pruning() -> Problem:
-    """The problem of Figure 5a."""
+    """Return the problem of Figure 5a."""
     return Problem(
         "vgg-pruning",
         pruning_space,

@@ -37,7 +37,7 @@ class Corridor:
     reserves : tuple of int
         Cells that must be part of the corridor.
     budget : int
-        What the corridor may cost.
+        Most that the corridor may cost.
     """
 
     side: int
@@ -47,7 +47,7 @@ class Corridor:
     budget: int
 
     def neighbours(self, cell: int) -> list[int]:
-        """Cells that share an edge with a cell."""
+        """Return the cells that share an edge with a cell."""
         row, column = divmod(cell, self.side)
         steps = ((row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1))
         inside = [(r, c) for r, c in steps if 0 <= r < self.side and 0 <= c < self.side]
@@ -55,13 +55,13 @@ class Corridor:
 
     @property
     def arcs(self) -> list[tuple[int, int]]:
-        """Pairs of neighbours, in both directions."""
+        """Return the pairs of neighbours, in both directions."""
         return [(v, w) for v in range(self.side**2) for w in self.neighbours(v)]
 
-    def worth(self, cells: Iterable[int]) -> int | None:
-        """Utility of a corridor; None where it is none.
+    def utility_of(self, cells: Iterable[int]) -> int | None:
+        """Return the utility of a set of cells; None when it is no corridor.
 
-        Checked from the definition and not from the program: reserves, budget, connection.
+        The definition is checked, not the program: reserves, budget, connection.
         """
         chosen = set(cells)
         if not chosen.issuperset(self.reserves) or not chosen <= set(range(self.side**2)):
@@ -76,13 +76,13 @@ class Corridor:
         return sum(self.utility[v] for v in chosen) if reached == chosen else None
 
     def gap(self, corridors: Iterable[Iterable[int]]) -> float:
-        """1 - best utility / optimum over those of the corridors that are valid; 1 without any."""
-        found = [worth for cells in corridors if (worth := self.worth(cells)) is not None]
+        """Return 1 - best utility / optimum over the valid corridors; 1 without any."""
+        found = [utility for cells in corridors if (utility := self.utility_of(cells)) is not None]
         return 1.0 - max(found, default=0) / optimum(self)
 
 
 def draw_corridor(side: int, seed: int = 0) -> Corridor:
-    """Instance on a grid of side x side cells."""
+    """Return a random instance on a grid of side x side cells."""
     rng = np.random.default_rng([side, seed])
     cost, utility = rng.integers(1, HIGHEST + 1, (2, side**2))
     reserves = rng.choice(side**2, RESERVES, replace=False)
@@ -114,7 +114,7 @@ class Program:
 
 @lru_cache(maxsize=4)
 def program(instance: Corridor) -> Program:
-    """The flow encoding: a source at the first reserve sends a unit to each cell bought."""
+    """Return the flow encoding: the first reserve sends a unit to each cell bought."""
     n, arcs, root = instance.side**2, instance.arcs, instance.reserves[0]
     source = n + len(arcs)
     entries: list[tuple[int, int, float]] = []  # row, column, value
@@ -143,7 +143,7 @@ def program(instance: Corridor) -> Program:
 
 @lru_cache(maxsize=4)
 def optimum(instance: Corridor) -> int:
-    """Utility of the best corridor, by scipy's solver (HiGHS), in a second or less for 10 x 10."""
+    """Return the utility of the best corridor, by HiGHS, in about a second for 10 x 10 cells."""
     p = program(instance)
     found = milp(
         -p.gain,
@@ -153,22 +153,22 @@ def optimum(instance: Corridor) -> int:
     )
     if not found.success:
         raise BenchmarkError(f"no corridor of {instance.side} x {instance.side}: {found.message}")
-    worth = instance.worth(np.flatnonzero(found.x[: p.whole] > 0.5).tolist())
-    if worth is None:
+    utility = instance.utility_of(np.flatnonzero(found.x[: p.whole] > 0.5).tolist())
+    if utility is None:
         raise BenchmarkError("the reference solution is no corridor; report this with the seed")
-    return worth
+    return utility
 
 
 def lp_text(instance: Corridor) -> str:
-    """The program in lp_solve's own format."""
+    """Return the program in lp_solve's format."""
     p = program(instance)
     names = [f"x{i}" for i in range(len(p.gain))]
     rows: list[list[str]] = [[] for _ in p.below]
     for row, column, value in zip(p.matrix.row, p.matrix.col, p.matrix.data, strict=True):
         rows[row].append(f"{value:+g} {names[column]}")
-    # lp_solve numbers its columns in the order in which it meets them: all of them, also at 0.
-    worths = [f"{g:+g} {name}" for g, name in zip(p.gain, names, strict=True)]
-    lines = [f"max: {' '.join(worths)};"]
+    # lp_solve numbers columns in the order in which it meets them: list all, also those of gain 0.
+    gains = [f"{g:+g} {name}" for g, name in zip(p.gain, names, strict=True)]
+    lines = [f"max: {' '.join(gains)};"]
     for terms, below, above in zip(rows, p.below, p.above, strict=True):
         lines.append(f"{' '.join(terms)} {'=' if below == above else '<='} {above:g};")
     lines += [f"{names[v]} = 1;" for v in instance.reserves]

@@ -1,7 +1,7 @@
 """Configuring lp_solve: 40 switches and 7 choices, for the smallest optimality gap (REMBO, 4.3).
 
 The paper gives the solver five seconds; here it gets a number of simplex iterations, so that a
-value does not depend on the machine. What it calls a solution is checked by `Corridor.worth`: one
+value does not depend on the machine. `Corridor.utility_of` checks its solutions: one
 setting in ten returns wrong ones. The paper does not print its 47 parameters. These are the modes
 of presolving, pivoting and branching in lp_lib.h, its two default ones against degeneracy, and
 where the objective is kept; the two random modes, seeded from the clock, are left out.
@@ -108,11 +108,11 @@ CHOICES: dict[str, dict[str, int]] = {
         "all-but-solution": 14,
     },
 }
-_LOOPS = -1  # of presolving: as many as it takes
-_LIMIT = 120.0  # seconds until a run is given up: no setting seen takes a tenth of it
+_LOOPS = -1  # of presolving: no limit
+_LIMIT = 120.0  # seconds until a run is ended: ten times what the slowest setting took
 _TRIPLE = sysconfig.get_config_var("MULTIARCH") or ""
 PACKAGES = tuple(  # Debian's, in the order to load them
-    Package("debian", package, "", {path: ""})  # what a Debian builds has no lasting checksum
+    Package("debian", package, "", {path: ""})  # checksums change with each build of Debian
     for package, path in (
         ("libsuitesparseconfig5", f"usr/lib/{_TRIPLE}/libsuitesparseconfig.so.5"),
         ("libcolamd2", f"usr/lib/{_TRIPLE}/libcolamd.so.2"),
@@ -122,7 +122,7 @@ PACKAGES = tuple(  # Debian's, in the order to load them
 
 
 def lp_solve_space() -> Space:
-    """40 switches, then 7 choices; a name is the setter's and the option's."""
+    """Return the space: 40 switches, then 7 choices, named by setter and option."""
     switches = {
         f"{setter}.{name}": Categorical([False, True])
         for setter, bits in SWITCHES.items()
@@ -132,7 +132,7 @@ def lp_solve_space() -> Space:
 
 
 def settings(config: Mapping[str, Any]) -> dict[str, list[int]]:
-    """Setters of lp_solve's library, with their arguments."""
+    """Return the setters of lp_solve's library, with their arguments."""
     values = {name: of[config[name]] for name, of in CHOICES.items()}
     for setter, bits in SWITCHES.items():
         on = sum(bit for name, bit in bits.items() if config[f"{setter}.{name}"])
@@ -145,7 +145,7 @@ def settings(config: Mapping[str, Any]) -> dict[str, list[int]]:
 
 @lru_cache(maxsize=1)
 def libraries() -> tuple[str, ...]:
-    """Paths of the libraries to load, lp_solve last; fetched where it is not installed."""
+    """Return the paths of the libraries to load, lp_solve last; fetched if not installed."""
     own = Path("/usr/lib/lp_solve/liblpsolve55.so")  # where Debian installs it
     if own.exists() and ctypes.util.find_library("colamd"):
         return (str(own),)
@@ -177,12 +177,12 @@ class LpSolve:
     iterations: int = 1000
 
     def __call__(self, config: Mapping[str, Any]) -> float:
-        """Value at a config: 0 is the optimum, 1 is no solution."""
+        """Return the value at a config: 0 is the optimum, 1 is no solution."""
         instance = draw_corridor(self.side, self.seed)
         return instance.gap(self.run(config, instance)["solutions"])
 
     def run(self, config: Mapping[str, Any], instance: Corridor) -> dict[str, Any]:
-        """What the solver answers; see lp_solve_child.py. No solutions where it crashes."""
+        """Return the answer of the solver (lp_solve_child.py); no solutions where it crashes."""
         model = cached(f"corridor-{self.side}-{self.seed}.lp", partial(_write, instance))
         job = {
             "libraries": libraries(),
@@ -209,16 +209,16 @@ def _write(instance: Corridor, path: Path) -> None:
 
 
 def lp_solve() -> Problem:
-    """The problem on a grid of 8 x 8 cells.
+    """Return the problem on a grid of 8 x 8 cells.
 
-    Of seven instances the one whose gaps differ most: on the others a random config in forty is
-    optimal, or half of all gaps are equal.
+    It is the one of seven instances whose gaps differ most: on the others a random config in forty
+    is optimal, or half of all gaps are equal.
     """
     return _problem("lp-solve", LpSolve(), "0.4 s")
 
 
 def lp_solve_large() -> Problem:
-    """The problem on a grid of 10 x 10 cells."""
+    """Return the problem on a grid of 10 x 10 cells."""
     return _problem("lp-solve-large", LpSolve(10, 1, 2000), "2 s")
 
 

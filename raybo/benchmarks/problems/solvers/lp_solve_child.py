@@ -1,4 +1,4 @@
-"""A run of lp_solve in a process of its own: the library may crash, hang or print.
+"""A run of lp_solve in a separate process: the library may crash, hang or print.
 
     python lp_solve_child.py '{"libraries": [...], "model": "file.lp", "settings": {...}, ...}'
 
@@ -19,7 +19,7 @@ _NEWS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
 
 
 def solve(job: dict[str, Any]) -> dict[str, Any]:
-    """Solutions that lp_solve found within its budget.
+    """Return the solutions that lp_solve finds within its budget.
 
     Parameters
     ----------
@@ -75,5 +75,5 @@ def solve(job: dict[str, Any]) -> dict[str, Any]:
 if __name__ == "__main__":
     answer = sys.stdout.fileno()
     out = os.dup(answer)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), answer)  # what the library prints goes nowhere
+    os.dup2(os.open(os.devnull, os.O_WRONLY), answer)  # drop what the library prints
     os.write(out, json.dumps(solve(json.loads(sys.argv[1]))).encode())

@@ -1,6 +1,6 @@
 """Configuring SCIP: 116 parameters, for the smallest gap within a CPU time.
 
-What REMBO's section 4.3 does with lp_solve, with a solver of today: how often each primal
+REMBO's section 4.3, with a solver of today instead of lp_solve: how often each primal
 heuristic, separator and propagator is called, how many rounds each presolver gets, which rule
 picks the next node and which the variable to branch on. SCIP's own values are good and most others
 are not: its gap is 0.067, and that of 20 random configs 0.27 in the median, 0.009 at best.
@@ -42,19 +42,19 @@ def _scip() -> Any:
 
 @lru_cache(maxsize=1)
 def defaults() -> dict[str, Any]:
-    """SCIP's parameters and their values."""
+    """Return SCIP's parameters and their default values."""
     found: dict[str, Any] = _scip().Model().getParams()
     return found
 
 
 def rules(kind: str) -> list[str]:
-    """Names of the branching rules or node selectors."""
+    """Return the names of the branching rules or node selectors."""
     pattern = re.compile(rf"{kind}/(\w+)/{RULES[kind]}")
     return sorted(match[1] for name in defaults() if (match := pattern.fullmatch(name)))
 
 
 def scip_space() -> Space:
-    """The parameters of `KINDS` that the installed SCIP has, and a choice for each of `RULES`."""
+    """Return the parameters of `KINDS` that this SCIP has, and a choice for each of `RULES`."""
     found = {
         name: Categorical(list(values))
         for kind, values in KINDS.items()
@@ -73,7 +73,7 @@ class Scip:
     seconds: float = 2.0
 
     def __call__(self, config: Mapping[str, Any]) -> float:
-        """Value at a config, which may leave parameters out; 1 is no solution."""
+        """Return the value at a config, which may leave parameters out; 1 is no solution."""
         instance = draw_corridor(self.side, self.seed)
         p = program(instance)
         model = _scip().Model()
@@ -104,12 +104,12 @@ class Scip:
 
 
 def scip() -> Problem:
-    """The problem on a 10 x 10 grid."""
+    """Return the problem on a 10 x 10 grid."""
     return Problem(
         "scip",
         scip_space,
         Scip(),
         evaluations=200,
         description="116 parameters of SCIP: gap on a 10 x 10 wildlife corridor after 2 s",
-        cost="2 s of CPU time, which is what its noise comes from",
+        cost="2 s of CPU time, which makes it noisy",
     )

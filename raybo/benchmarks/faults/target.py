@@ -1,0 +1,39 @@
+"""The study whose processes are killed: `python -m raybo.benchmarks.faults.target FOLDER`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from raybo.benchmarks.faults.audit import STUDY, LogCallback, LoggedObjective, write_result
+from raybo.runtime.optimize import optimize
+from raybo.space.parameters import Float
+
+_RETRIES = 1000  # no trial fails for being killed
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--trials", default=200)
+@click.option("--workers", default=4)
+@click.option("--seconds", nargs=2, default=(0.2, 0.6), help="shortest and longest evaluation")
+def command(folder: Path, trials: int, workers: int, seconds: tuple[float, float]) -> None:
+    """Run, or resume, the study in FOLDER."""
+    result = optimize(
+        LoggedObjective(str(folder), seconds),
+        {"x": Float(0, 1)},
+        method="random",
+        max_trials=trials,
+        workers=workers,
+        resources={"num_cpus": 0.5},
+        retries=_RETRIES,
+        storage=folder,
+        name=STUDY,
+        callbacks=[LogCallback(folder)],
+    )
+    write_result(folder, result.trials)
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,96 @@
+"""Results files: one JSON line for each finished run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from raybo.benchmarks.problems.base import BenchmarkError
+from raybo.benchmarks.tables.base import Cell
+
+_TUNER = "rival"  # the tuner's field in a results file
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one run found.
+
+    Attributes
+    ----------
+    cell : Cell
+        What was run.
+    mode : str
+        "min" or "max".
+    optimum : float, optional
+        Best possible value of the problem; None when it is not known.
+    values : list of float
+        Value of the objective at each evaluation.
+    seconds : list of float
+        Time that the tuner spent on each ask and tell together.
+    version : str
+        Package and version of the tuner.
+    finished : str
+        Date and time in UTC.
+    """
+
+    cell: Cell
+    mode: str
+    optimum: float | None
+    values: list[float]
+    seconds: list[float]
+    version: str = ""
+    finished: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of a line, those of the cell first."""
+        fields = asdict(self)
+        cell = fields.pop("cell")
+        return {(_TUNER if name == "tuner" else name): x for name, x in {**cell, **fields}.items()}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Record:
+        """Return the record of a line's fields; KeyError or TypeError when one is missing."""
+        rest = dict(fields)
+        rest["tuner"] = rest.pop(_TUNER)
+        cell = Cell(**{name: rest.pop(name) for name in Cell.__dataclass_fields__})
+        return cls(cell, **rest)
+
+
+def read_records(path: Path) -> list[Record]:
+    """Return the records of a results file; an unfinished last line is left out.
+
+    Raises
+    ------
+    BenchmarkError
+        When any other line is damaged.
+    """
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").split("\n")
+    records = []
+    for number, line in enumerate(lines[:-1], start=1):
+        try:
+            records.append(Record.from_json(json.loads(line)))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise BenchmarkError(
+                f"{path}:{number}: not a benchmark record ({error}); remove the line or the file"
+            ) from None
+    return records
+
+
+def append_record(path: Path, record: Record) -> None:
+    """Add one line to a results file; an unfinished last line is cut off first."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab+") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        complete = file.read().rfind(b"\n") + 1
+        if complete < size:
+            file.truncate(complete)
+        file.write(json.dumps(record.to_json()).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from raybo.benchmarks.problems.base import BenchmarkError
+from raybo.benchmarks.records import Record, append_record, read_records
+from raybo.benchmarks.tables.base import Cell
+
+RECORDS = [
+    Record(
+        Cell("branin", "bo", seed, 2, True), "min", 0.4, [3.0, 1.0 / 3.0], [0.1, 0.2], "raybo 1"
+    )
+    for seed in range(3)
+]
+STORED = sorted((Path(__file__).parents[2] / "examples" / "results").glob("*.jsonl"))
+
+
+def test_records_are_read_as_they_were_written(tmp_path):
+    path = tmp_path / "deep" / "results.jsonl"
+    for record in RECORDS:
+        append_record(path, record)
+    assert read_records(path) == RECORDS
+    assert read_records(tmp_path / "absent.jsonl") == []
+
+
+def test_stored_results_are_read_and_written_as_they_are():
+    assert STORED
+    for path in STORED:
+        with path.open(encoding="utf-8") as file:
+            line = file.readline().rstrip()
+        assert json.dumps(Record.from_json(json.loads(line)).to_json()) == line, path.name
+
+
+def test_an_unfinished_last_line_is_left_out_and_cut_off(tmp_path):
+    path = tmp_path / "results.jsonl"
+    for record in RECORDS[:2]:
+        append_record(path, record)
+    path.write_bytes(path.read_bytes()[:-30])
+    assert read_records(path) == RECORDS[:1]
+    append_record(path, RECORDS[2])
+    assert read_records(path) == [RECORDS[0], RECORDS[2]]
+
+
+@pytest.mark.parametrize("line", ['{"problem": "branin"}', "[]", "branin", '{"rival": 1}'])
+def test_a_damaged_line_is_named(tmp_path, line):
+    path = tmp_path / "results.jsonl"
+    append_record(path, RECORDS[0])
+    with path.open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(BenchmarkError, match=r"results\.jsonl:2: not a benchmark record"):
+        read_records(path)

@@ -1,0 +1,116 @@
+"""The state of a study, computed from its events."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from raybo.errors import JournalError
+from raybo.study.journal.journal import Journal, read_journal
+from raybo.study.journal.record import Record
+from raybo.study.trial import State
+
+EVENTS: list[dict[str, object]] = [
+    {"kind": "header", "name": "s"},
+    {"kind": "session", "id": "a", "time": 100.0},
+    {"kind": "given", "number": 0, "config": {"x": 9}, "value": 2.0, "finished": 100.0},
+    {"kind": "points", "configs": [{"x": 1}, {"x": 2}]},
+    {"kind": "asked", "number": 1, "config": {"x": 1}, "source": "point"},
+    {"kind": "asked", "number": 2, "config": {"x": 5}, "memo": {"z": [1]}},
+    {"kind": "asked", "number": 3, "config": {"x": 6}},
+    {"kind": "retry", "number": 1, "cause": "crash", "reason": "died"},
+    {"kind": "retry", "number": 2, "cause": "lost", "reason": "node", "lost": True},
+    {
+        "kind": "done",
+        "number": 2,
+        "value": 1.5,
+        "extra": {"a": 1},
+        "attempts": 2,
+        "finished": 107.0,
+    },
+    {"kind": "failed", "number": 1, "reason": "no", "cause": "crash", "attempts": 2},
+    {"kind": "interrupted", "numbers": [3]},
+    {"kind": "session", "id": "b", "time": 200.0},
+    {"kind": "stopped", "reason": "enough", "outcome": "max_trials", "seconds": 3.0},
+]
+
+
+def record_of(events: list[dict[str, object]], record: Record | None = None) -> Record:
+    record = record or Record()
+    for event in events:
+        record.apply(event)
+    return record
+
+
+def test_events_become_trials() -> None:
+    record = record_of(EVENTS)
+    assert [t.state for t in record.trials] == ["done", "failed", "done", "pending"]
+    assert [t.attempts for t in record.trials] == [0, 2, 2, 1]
+    assert record.trials[2].extra == {"a": 1}
+    assert record.trials[2].memo == {"z": [1]}
+    assert (record.trials[1].reason, record.entries[1].errors) == ("no", 1)
+    assert (record.order, record.given, record.pending) == ([0, 2, 1], [0], [3])
+    assert record.points == [{"x": 2}]
+    assert record.before == 3
+    assert record.seconds == 7.0 + 3.0  # the killed session up to its last result
+    assert record.stopped == {"reason": "enough", "outcome": "max_trials", "seconds": 3.0}
+
+
+@pytest.mark.parametrize("cut", range(len(EVENTS) + 1))
+def test_a_snapshot_at_any_point_changes_nothing(cut: int) -> None:
+    half = record_of(EVENTS[:cut])
+    state = json.loads(json.dumps(half.to_json()))
+    assert record_of(EVENTS[cut:], Record._from_json(state)) == record_of(EVENTS)
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        ({"kind": "header"}, "a second header"),
+        ({"kind": "asked", "number": 2, "config": {}}, "trial 2 was asked twice"),
+        ({"kind": "done", "number": 2, "value": 1.0}, "trial 2, which is done already"),
+        ({"kind": "failed", "number": 7, "reason": ""}, "trial 7, which was never asked"),
+        ({"kind": "magic"}, "unknown kind 'magic'"),
+        ({}, "unknown kind None"),
+    ],
+)
+def test_events_that_contradict_each_other_are_refused(
+    event: dict[str, object], message: str
+) -> None:
+    with pytest.raises(JournalError, match=message):
+        record_of(EVENTS).apply(event)
+
+
+def test_states_are_states_again() -> None:
+    record = Record._from_json(json.loads(json.dumps(record_of(EVENTS).to_json())))
+    assert record.trials[0].state is State.DONE
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"kind": "asked", "number": 1},
+        {"kind": "asked", "number": "1", "config": {}},
+        {"kind": "done", "number": 0, "value": "abc"},
+        {"kind": "done", "number": 0, "value": 1.0, "extra": []},
+        {"kind": "failed", "number": 0, "reason": 7},
+        {"kind": "session", "id": "a", "time": "x"},
+        {"kind": "stopped", "reason": ["x"], "outcome": "error"},
+        {"kind": "header", "name": "s", "mode": "up"},
+        {"kind": "header", "name": "s", "created": "x"},
+        {"kind": "header", "name": "s", "method": {"name": 3}},
+    ],
+)
+def test_a_malformed_event_is_refused_with_its_line(
+    tmp_path: Path, event: dict[str, object]
+) -> None:
+    journal = Journal(tmp_path)
+    first = [] if event["kind"] == "header" else [{"kind": "asked", "number": 0, "config": {}}]
+    journal.append(*first, event)
+    journal.close()
+    where = f"{journal.path}:{len(first) + 1}: "
+    with pytest.raises(JournalError, match=re.escape(where)):
+        Record.from_contents(read_journal(tmp_path))
