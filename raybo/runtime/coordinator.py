@@ -222,7 +222,7 @@ class Coordinator:
             self._check_end()
         self._account()
         ending = self._phase in (Phase.DRAINING, Phase.STOPPING)
-        if ending and self._stop is not None and not self._pool.running:
+        if ending and self._stop is not None and not self._pool.n_running:
             self._move_to(Phase.CLOSING)
             self._spawn(self._close(self._stop))
 
@@ -240,7 +240,7 @@ class Coordinator:
     def _check_end(self) -> None:
         """End the session when there is nothing left to start, nor to wait for."""
         room = self._room() > 0
-        if self._pool.running or (room and (self._retries or self._record.points)):
+        if self._pool.n_running or (room and (self._retries or self._record.points)):
             return
         if room and self._supply.has_more(self._limit):
             return
@@ -282,11 +282,11 @@ class Coordinator:
         if self._settings.max_trials is None:
             return self._settings.workers * 2  # always some
         finished = len(self._record.order) - len(self._record.given)
-        return self._settings.max_trials - finished - len(self._pool.running)
+        return self._settings.max_trials - finished - self._pool.n_running
 
     def _fill(self) -> None:
         """Give every free worker a trial."""
-        while len(self._pool.running) < self._settings.workers and self._room() > 0:
+        while self._pool.n_running < self._settings.workers and self._room() > 0:
             trial = self._next_trial()
             if trial is None:
                 return
@@ -310,7 +310,7 @@ class Coordinator:
     def _prepare(self) -> None:
         """Have proposals computed for the workers that will soon be free."""
         pool, waiting = self._pool, len(self._retries) + len(self._record.points)
-        idle = max(0, self._settings.workers - len(pool.running) - waiting)
+        idle = max(0, self._settings.workers - pool.n_running - waiting)
         finishes, duration = pool.seconds_left(), pool.typical_seconds()
         self._supply.prepare(finishes, duration, idle, self._room() - waiting, self._limit)
 
@@ -377,7 +377,7 @@ class Coordinator:
         now = time.monotonic()
         self._wanted_seconds += self._wanted * (now - self._accounted)
         self._accounted = now
-        running = len(self._pool.running)
+        running = self._pool.n_running
         startable = max(0, self._room()) if self._phase is Phase.RUNNING else 0
         self._wanted = min(self._settings.workers, running + startable) if self._pool.used else 0
 

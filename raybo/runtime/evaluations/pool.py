@@ -74,6 +74,11 @@ class Pool:
         return list(self._attempts)
 
     @property
+    def n_running(self) -> int:
+        """Number of trials that run."""
+        return len(self._attempts)
+
+    @property
     def used(self) -> bool:
         """Whether any trial has been submitted."""
         return self._n_submitted > 0

@@ -77,6 +77,11 @@ class Lane:
         return len(self._claimed)
 
     @property
+    def next_ready(self) -> int | None:
+        """Number of the oldest proposal that is ready, if there is one."""
+        return self._ready[0].trial.number if self._ready else None
+
+    @property
     def ready(self) -> list[int]:
         """Numbers of the proposals that are ready, oldest first."""
         return [item.trial.number for item in self._ready]

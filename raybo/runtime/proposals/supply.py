@@ -62,8 +62,8 @@ class Supply:
 
     def take(self) -> TrialRecord | None:
         """Return the ready proposal with the smallest number, if there is one."""
-        ready = [lane for lane in self._lanes if lane.ready]
-        return min(ready, key=lambda lane: lane.ready[0]).pop() if ready else None
+        ready = {n: lane for lane in self._lanes if (n := lane.next_ready) is not None}
+        return ready[min(ready)].pop() if ready else None
 
     def refresh(self, workers: int, duration: float) -> None:
         """Drop proposals that have not seen every result, if workers may wait for new ones."""
