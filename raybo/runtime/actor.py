@@ -11,9 +11,8 @@ import ray
 from raybo.runtime.backend import RayBackend
 from raybo.runtime.coordinator import Command, Coordinator, News
 from raybo.runtime.session import Payload
+from raybo.runtime.timeouts import FETCH_SECONDS
 from raybo.runtime.writer import open_journal
-
-FETCH_SECONDS = 60.0  # for the session to arrive from the object store
 
 
 @ray.remote(num_cpus=0, max_restarts=0)

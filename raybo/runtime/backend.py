@@ -12,7 +12,8 @@ from ray import exceptions
 
 from raybo.runtime.evaluations.evaluate import Evaluation, evaluate_remotely
 from raybo.runtime.evaluations.failures import Failure, failure_of_ray
-from raybo.runtime.proposals.proposer import PROPOSAL_SECONDS, Call, Proposals, ProposerActor
+from raybo.runtime.proposals.proposer import Call, Proposals, ProposerActor
+from raybo.runtime.timeouts import PROPOSAL_SECONDS
 
 logger = logging.getLogger(__name__)
 

@@ -16,10 +16,10 @@ from ray import exceptions
 
 from raybo.errors import StudyError
 from raybo.runtime.session import Resources
+from raybo.runtime.timeouts import REACH_SECONDS
 
 logger = logging.getLogger(__name__)
 
-REACH_SECONDS = 2.0  # for a cluster that is said to run on this machine to answer
 WAIT_VARIABLE = "RAYBO_WAIT_FOR_NODES"
 _NAMES = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
 

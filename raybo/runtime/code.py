@@ -13,10 +13,9 @@ from types import ModuleType
 from typing import Any
 
 from raybo.errors import StudyError
+from raybo.runtime.timeouts import PROBE_SECONDS
 
 logger = logging.getLogger(__name__)
-
-PROBE_SECONDS = 60.0  # for a worker on another machine to start and answer
 
 
 def load_objective(path: str, folder: Path) -> Any:

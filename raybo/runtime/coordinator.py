@@ -27,6 +27,7 @@ from raybo.runtime.evaluations.pool import Pool
 from raybo.runtime.proposals.supply import Supply
 from raybo.runtime.session import Session
 from raybo.runtime.stopping import Ending, StopRules, failed
+from raybo.runtime.timeouts import GATHER_SECONDS, NODES_SECONDS, TICK_SECONDS
 from raybo.runtime.totals import Totals
 from raybo.runtime.writer import JournalWriter
 from raybo.space.any_space import AnySpace
@@ -34,10 +35,6 @@ from raybo.study.journal.journal import timestamp
 from raybo.study.objective import Objective
 from raybo.study.outcome import Stop
 from raybo.study.trial import TrialRecord
-
-TICK_SECONDS = 0.25  # between two looks at the clock
-NODES_SECONDS = 2.0  # between two looks at the nodes
-GATHER_SECONDS = 0.05  # trials are handed to the driver in batches: short ones end by the hundred
 
 
 class Command(StrEnum):

@@ -19,6 +19,14 @@ from raybo.runtime.actor import CoordinatorActor
 from raybo.runtime.coordinator import Command, News
 from raybo.runtime.deaths import MAX_DEATHS, Deaths
 from raybo.runtime.session import Payload, Session
+from raybo.runtime.timeouts import (
+    ALIVE_SECONDS,
+    ANSWER_SECONDS,
+    GONE_SECONDS,
+    POLL_SECONDS,
+    RETRY_SECONDS,
+    SILENCE_SECONDS,
+)
 from raybo.space.any_space import AnySpace
 from raybo.study.journal.storage import slug
 from raybo.study.trial import Trial, TrialRecord, decode
@@ -26,13 +34,6 @@ from raybo.study.trial import Trial, TrialRecord, decode
 logger = logging.getLogger(__name__)
 
 NAMESPACE = "raybo"
-
-POLL_SECONDS = 0.5  # a waiting poll returns; Ctrl-C is noticed between two polls
-ANSWER_SECONDS = 30.0  # for an answer: a coordinator may be starting
-RETRY_SECONDS = 0.2  # between two tries to reach a coordinator, or to take its name
-SILENCE_SECONDS = 600.0  # without any answer, the study is given up
-GONE_SECONDS = 40.0  # for the coordinator of a killed driver to end
-ALIVE_SECONDS = 5.0  # a driver that polled within this time is alive
 
 Callback = Callable[[Trial], Any] | Any
 

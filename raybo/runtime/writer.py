@@ -15,6 +15,7 @@ from typing import Any
 
 from raybo.errors import JournalError, StudyError
 from raybo.runtime.session import Session
+from raybo.runtime.timeouts import LOCK_SECONDS
 from raybo.study.journal.journal import Journal
 from raybo.study.journal.record import Record
 from raybo.study.journal.storage import PUSH_SECONDS, Store, open_store
@@ -22,7 +23,6 @@ from raybo.study.trial import TrialRecord
 
 logger = logging.getLogger(__name__)
 
-LOCK_SECONDS = 30.0  # a killed driver's coordinator needs some seconds to end
 SNAPSHOT_EVENTS = 1000  # fewer are replayed in a fraction of a second
 
 

@@ -38,13 +38,13 @@ from raybo.runtime.deaths import Deaths
 from raybo.runtime.proposals.lane import Unsent
 from raybo.runtime.proposals.pacing import affordable_effort
 from raybo.runtime.proposals.proposer import (
-    PROPOSAL_SECONDS,
     Call,
     Proposals,
     Proposer,
     ProposerActor,
     Search,
 )
+from raybo.runtime.timeouts import PROPOSAL_SECONDS
 from raybo.space.design import sobol_point
 from raybo.study.trial import TrialRecord, encode
 from raybo.tune.trials import Trials

@@ -19,11 +19,9 @@ from raybo.runtime.evaluations.failures import (
     failure_of_result,
 )
 from raybo.runtime.evaluations.plain_json import plain_extra
+from raybo.runtime.timeouts import CONFIRM_SECONDS, LOAD_SECONDS
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective
-
-LOAD_SECONDS = 600.0  # for the objective and its data to arrive on a node
-CONFIRM_SECONDS = 60.0  # for the coordinator to confirm that it knows of an attempt
 
 
 @dataclass(frozen=True)

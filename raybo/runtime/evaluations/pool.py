@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from raybo.runtime.backend import Backend
-from raybo.runtime.evaluations.evaluate import LOAD_SECONDS, Evaluation
+from raybo.runtime.evaluations.evaluate import Evaluation
 from raybo.runtime.evaluations.failures import (
     Failure,
     failure_of_node,
@@ -26,6 +26,7 @@ from raybo.runtime.evaluations.failures import (
     failure_of_timeout,
 )
 from raybo.runtime.session import Settings
+from raybo.runtime.timeouts import LOAD_SECONDS
 from raybo.space.any_space import AnySpace
 
 RECENT_TRIALS = 50  # their durations predict the next

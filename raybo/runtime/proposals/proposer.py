@@ -24,7 +24,6 @@ from raybo.study.objective import Objective
 from raybo.study.study import Study
 from raybo.study.trial import State, TrialRecord, decode, encode
 
-PROPOSAL_SECONDS = 1800.0  # a proposer that takes longer is replaced: no method needs as long
 RECENT_PROPOSALS = 5  # their median predicts the next, although a few of them fit a model
 
 
