@@ -208,9 +208,9 @@ def resume(name: str, storage: str, quiet: bool, **limits: Any) -> None:
 
     Settings that are not given stay as they were. Run it where the objective can be imported.
     """
-    from raybo.runtime.resume import recall
+    from raybo.runtime.resume import resume_arguments
 
-    arguments = recall(name, storage, settings_of(limits), Path.cwd())
+    arguments = resume_arguments(name, storage, settings_of(limits), Path.cwd())
     _finish(_optimize(**arguments, progress=not quiet), storage, arguments["max_trials"])
 
 

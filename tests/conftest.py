@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -34,3 +35,31 @@ def ray_cluster() -> Iterator[None]:
     )
     yield
     ray.shutdown()
+
+
+@pytest.fixture
+def pid_of_actor(ray_cluster: None) -> Callable[[str], int | None]:
+    """Return a function that finds the process of an actor of this cluster by its class."""
+    import ray
+
+    session = ray._private.worker._global_node.get_session_dir_path()
+
+    def processes() -> Iterator[tuple[Path, str]]:
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdigit():
+                try:
+                    yield folder, (folder / "cmdline").read_bytes().decode(errors="replace")
+                except OSError:  # it has ended
+                    continue
+
+    raylets = {f.name for f, line in processes() if session in line and "/raylet/raylet\0" in line}
+
+    def find(name: str) -> int | None:
+        for folder, title in processes():
+            if title.startswith(f"ray::{name}"):
+                parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+                if parent in raylets:  # other clusters may run on this machine
+                    return int(folder.name)
+        return None
+
+    return find

@@ -23,7 +23,7 @@ from raybo.cli import main
 from raybo.cli_options import pair, settings_of
 from raybo.errors import StudyError
 from raybo.runtime.code import _is_everywhere, load_objective, send_by_value
-from raybo.runtime.resume import recall
+from raybo.runtime.resume import resume_arguments
 from raybo.study.journal.journal import Journal
 
 BIN = Path(sys.executable).parent
@@ -394,7 +394,7 @@ def test_resume_points_to_python_where_the_journal_is_not_enough(
 
 def test_resume_takes_everything_else_from_the_journal(folder: Path) -> None:
     write_study(folder)
-    arguments = recall("first", "runs", {"max_trials": 10}, folder)
+    arguments = resume_arguments("first", "runs", {"max_trials": 10}, folder)
     assert arguments.pop("objective").__name__ == "objective"
     assert arguments == {
         "name": "first",

@@ -82,7 +82,7 @@ def test_reading_a_study_needs_neither_ray_nor_torch() -> None:
 
 def test_a_worker_loads_no_torch() -> None:
     code = (
-        "import sys, raybo.runtime.evaluations.evaluate, raybo.runtime.service; "
+        "import sys, raybo.runtime.evaluations.evaluate, raybo.runtime.actor; "
         "print([m for m in ('torch', 'pandas', 'plotly', 'ray.tune') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

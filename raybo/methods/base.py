@@ -70,7 +70,7 @@ class Data:
         One value has no scale, so a model needs two. With less than full effort it waits for the
         values of the whole design.
         """
-        return self.n_rows < n_init or self.n_told < (2 if self.effort is FULL else n_init)
+        return self.n_rows < n_init or self.n_told < (2 if self.effort == FULL else n_init)
 
     def last_fit(self, *keys: str) -> Memo | None:
         """Memo of the latest fit that holds all `keys`; None before the first."""

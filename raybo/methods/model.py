@@ -137,7 +137,7 @@ def with_pending(gp: GP, data: Data) -> GP:
     """
     told, pending, conditioned = data.cache.get("pending", (None, data.pending, gp))
     n = len(pending)
-    if data.effort is FULL or told is not gp or not np.array_equal(pending, data.pending[:n]):
+    if data.effort == FULL or told is not gp or not np.array_equal(pending, data.pending[:n]):
         n, conditioned = 0, gp
     rows = torch.as_tensor(data.pending[n:], device=gp.X.device)
     conditioned = conditioned.condition_on_mean(rows)

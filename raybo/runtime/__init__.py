@@ -1,1 +1,1 @@
-"""Asynchronous evaluation on a Ray cluster."""
+"""Runs studies on a Ray cluster, asynchronously."""

@@ -1,4 +1,4 @@
-"""Backend: what a coordinator needs from the cluster; here from Ray, in tests from anything."""
+"""Backend: what a coordinator needs from a cluster. RayBackend gets it from Ray."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from typing import Any, Protocol
 import ray
 from ray import exceptions
 
-from raybo.runtime.evaluations.evaluate import evaluate_remotely
+from raybo.runtime.evaluations.evaluate import Evaluation, evaluate_remotely
 from raybo.runtime.evaluations.failures import Failure, failure_of_ray
-from raybo.runtime.proposals.proposer import ProposerActor
+from raybo.runtime.proposals.proposer import Call, Proposals, ProposerActor
+from raybo.runtime.timeouts import PROPOSAL_SECONDS
 
 logger = logging.getLogger(__name__)
 
-PROPOSAL_SECONDS = 1800.0  # a proposer silent for longer is replaced
-
 
 class ProposerLost(Exception):  # noqa: N818  (an event, answered by starting another)
-    """The proposer of a lane died; another one, which knows nothing yet, takes its place."""
+    """The proposer of a lane died; the next call goes to a new one, which knows no trials."""
 
 
 class ProposerFailed(Exception):  # noqa: N818  (carries the method's own error)
@@ -30,53 +29,56 @@ class ProposerFailed(Exception):  # noqa: N818  (carries the method's own error)
 class Backend(Protocol):
     """Proposers and evaluations somewhere else."""
 
-    async def propose(self, lane: int, *call: Any) -> dict[str, Any]:
-        """Answer of the proposer of a lane to a call of Proposer.propose."""
+    async def propose(self, lane: int, call: Call) -> Proposals:
+        """Return the answer of the proposer of a lane."""
 
     def submit(self, attempt: str, config: Any, resources: Mapping[str, Any]) -> Any:
-        """Start an evaluation; returns its handle."""
+        """Start an evaluation and return its handle."""
 
-    async def outcome(self, handle: Any) -> dict[str, Any] | Failure:
-        """Outcome of an evaluation, as `evaluate` returns it, or why there is none."""
+    async def evaluation(self, handle: Any) -> Evaluation | Failure:
+        """Return an evaluation when it has ended, or why there is none."""
 
     def cancel(self, handle: Any) -> None:
         """End an evaluation by force."""
 
     async def dead_nodes(self) -> set[str]:
-        """Ids of the nodes known to be dead."""
+        """Return the ids of the nodes known to be dead."""
 
 
 class RayBackend:
-    """Evaluations are tasks with Ray's retries off; each lane has an actor.
+    """Evaluations are tasks with Ray's retries off; each lane has a proposer actor.
 
     Parameters
     ----------
     work, search
         References to the `Work` of the evaluations and the `Search` of the proposers.
-    me
-        Handle of the coordinator, to which a worker says that it has begun.
+    coordinator
+        Its handle, for the workers to say that an attempt starts.
+    confirm
+        Whether a worker waits until the coordinator knows that its attempt starts.
     lanes
         Number of proposers; several are spread over the nodes.
     """
 
-    def __init__(self, work: Any, search: Any, me: Any, lanes: int) -> None:
-        self._parcel = [work, me]
+    def __init__(
+        self, work: Any, search: Any, coordinator: Any, confirm: bool, lanes: int
+    ) -> None:
+        self._payload = [work, coordinator, confirm]
         self._search = search
         self._strategy = "SPREAD" if lanes > 1 else "DEFAULT"
         self._proposers: dict[int, Any] = {}
         self._resources: Mapping[str, Any] | None = None
         self._task: Any = None
 
-    async def propose(self, lane: int, *call: Any) -> dict[str, Any]:
-        """Answer of the proposer of a lane, which is started on first use."""
+    async def propose(self, lane: int, call: Call) -> Proposals:
+        """Return the answer of the proposer of a lane, which is started on first use."""
         if lane not in self._proposers:
             actor: Any = ProposerActor
             options = {"scheduling_strategy": self._strategy}
             self._proposers[lane] = actor.options(**options).remote(self._search)
         try:
-            ref = self._proposers[lane].propose.remote(*call)
             async with asyncio.timeout(PROPOSAL_SECONDS):
-                answer: dict[str, Any] = await ref
+                answer: Proposals = await self._proposers[lane].propose.remote(call)
         except exceptions.RayTaskError as error:
             raise ProposerFailed(str(error)) from None
         except (exceptions.RayError, TimeoutError) as error:
@@ -91,22 +93,21 @@ class RayBackend:
             self._resources = resources
             options = {"name": "raybo trial", **resources, "max_retries": 0}
             self._task = evaluate_remotely.options(**options)
-        return self._task.remote(self._parcel, attempt, config)
+        return self._task.remote(self._payload, attempt, config)
 
-    async def outcome(self, handle: Any) -> dict[str, Any] | Failure:
-        """Outcome of a task. Its wait has no limit of its own: the coordinator cancels it."""
+    async def evaluation(self, handle: Any) -> Evaluation | Failure:
+        """Return the evaluation of a task; the wait has no limit, the coordinator cancels it."""
         try:
-            outcome: dict[str, Any] = await handle
+            found: Evaluation = await handle
         except exceptions.RayError as error:
             return failure_of_ray(error)
-        failure = outcome.get("failure")
-        return outcome if failure is None else {**outcome, "failure": Failure(**failure)}
+        return found
 
     def cancel(self, handle: Any) -> None:
         """End a task by force: its worker process is killed."""
         ray.cancel(handle, force=True)
 
     async def dead_nodes(self) -> set[str]:
-        """Nodes that the cluster has given up."""
+        """Return the nodes that the cluster has given up."""
         nodes = await asyncio.to_thread(ray.nodes)
         return {node["NodeID"] for node in nodes if not node["Alive"]}

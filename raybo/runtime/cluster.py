@@ -1,4 +1,4 @@
-"""The cluster: joining or starting it, and what room it has."""
+"""The Ray cluster: how to join or start it, and what resources it has."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ray import exceptions
 
 from raybo.errors import StudyError
 from raybo.runtime.session import Resources
+from raybo.runtime.timeouts import REACH_SECONDS
 
 logger = logging.getLogger(__name__)
 
-_REACH_SECONDS = 2.0  # for a cluster that is said to run on this machine
-_NAMES = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
 WAIT_VARIABLE = "RAYBO_WAIT_FOR_NODES"
+_NAMES = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
 
 
 def connect() -> None:
@@ -55,7 +55,7 @@ def connect() -> None:
 
 
 def _stale_address() -> str | None:
-    """Address that Ray would wait for in vain: its cluster was killed, but its note is left."""
+    """Return the address of a cluster that was killed but is still noted, where Ray would wait."""
     root = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
     try:
         address = (Path(root) / "ray" / "ray_current_cluster").read_text().strip()
@@ -63,19 +63,14 @@ def _stale_address() -> str | None:
         return None
     host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host, int(port)), timeout=_REACH_SECONDS).close()
+        socket.create_connection((host, int(port)), timeout=REACH_SECONDS).close()
     except (OSError, ValueError):
         return address or None
     return None
 
 
-def driver_node() -> str:
-    """Id of the node of this process."""
-    return str(ray.get_runtime_context().get_node_id())
-
-
 def default_workers(resources: Resources) -> int:
-    """Evaluations that the free resources of the cluster allow at once, at least one."""
+    """Return how many evaluations the free resources of the cluster allow at once, at least 1."""
     need = {"CPU": 1.0} if callable(resources) else needs(resources)
     need = need or {"CPU": 1.0}  # asks for nothing: one per CPU
     free: dict[str, float] = ray.available_resources()  # type: ignore[no-untyped-call]
@@ -84,10 +79,8 @@ def default_workers(resources: Resources) -> int:
     return max(1, min(math.floor(together + 1e-9), apart))
 
 
-def check_resources(resources: Resources) -> None:
-    """Raise when no node could ever run an evaluation, which Ray would wait for in silence."""
-    if callable(resources):
-        return
+def check_fit(resources: Mapping[str, Any]) -> None:
+    """Raise when no node could ever run an evaluation, for which Ray would wait in silence."""
     need, nodes = needs(resources), _nodes()
     if any(_fits(node, need) for node in nodes) or os.environ.get(WAIT_VARIABLE):
         return
@@ -100,7 +93,7 @@ def check_resources(resources: Resources) -> None:
 
 
 def needs(resources: Mapping[str, Any]) -> dict[str, float]:
-    """What one evaluation takes of a node, by Ray's names."""
+    """Return what one evaluation needs of a node, by Ray's names."""
     named = {_NAMES[k]: float(v) for k, v in resources.items() if k in _NAMES and v}
     custom = resources.get("resources") or {}
     if "num_cpus" not in resources:
@@ -114,7 +107,7 @@ def _nodes() -> list[dict[str, float]]:
 
 
 def _fits(node: Mapping[str, float], need: Mapping[str, float]) -> int:
-    """How many evaluations fit on an empty node."""
+    """Return how many evaluations fit on an empty node."""
     if not need:
         return 1
     return min(math.floor(node.get(name, 0.0) / amount + 1e-9) for name, amount in need.items())

@@ -1,4 +1,4 @@
-"""The user's code: an objective found by its path, and made to reach the workers."""
+"""The user's code: finds an objective by its path, and brings its modules to the workers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from types import ModuleType
 from typing import Any
 
 from raybo.errors import StudyError
+from raybo.runtime.timeouts import PROBE_SECONDS
 
 logger = logging.getLogger(__name__)
-
-_PROBE_SECONDS = 60.0  # for a worker to start and answer
 
 
 def load_objective(path: str, folder: Path) -> Any:
@@ -47,6 +46,20 @@ def load_objective(path: str, folder: Path) -> Any:
     return found
 
 
+def import_path(function: Any) -> str | None:
+    """Return the MODULE:FUNCTION from which `load_objective` gets `function`, or None."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    if not module or not name or module == "__main__" or "<" in name:
+        return None
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError):
+        return None
+    return f"{module}:{name}" if found is function else None
+
+
 def _import(name: str, folder: Path) -> ModuleType:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
@@ -69,8 +82,8 @@ def share_folder(folder: Path, objective: Any) -> None:
 
     Ray puts the current folder of the driver on the path of every worker. That is enough on one
     machine, in a folder that all nodes share, and under `ray job submit --working-dir`. Where
-    another machine does not have the folder, the modules that were imported from it travel with
-    the objective, by value. Modules that it imports only when it is called do not: install
+    another machine does not have the folder, the modules that were imported from it are sent
+    with the objective, by value. Modules that it imports only when it is called are not: install
     these on the cluster, or submit a job.
     """
     # Imported here: a wrong path must not cost the seconds that ray takes.
@@ -85,7 +98,7 @@ def share_folder(folder: Path, objective: Any) -> None:
 
 
 def send_by_value(modules: list[ModuleType], objective: Any) -> None:
-    """Let the code of `modules` travel with the objective, unless it holds what cannot travel."""
+    """Send the code of `modules` with the objective, unless it holds what cannot be pickled."""
     import ray  # noqa: PLC0415  (slow to import)
 
     cloudpickle: Any = ray.cloudpickle
@@ -97,14 +110,14 @@ def send_by_value(modules: list[ModuleType], objective: Any) -> None:
         for module in modules:
             cloudpickle.unregister_pickle_by_value(module)
         logger.warning(
-            "the objective cannot travel to the workers (%s); they must be able to import it: "
+            "the objective cannot be sent to the workers (%s); they must be able to import it: "
             "use a folder that all nodes share, or ray job submit --working-dir .",
             error,
         )
 
 
 def _is_everywhere(file: str) -> bool:
-    """Whether another machine of the cluster has `file`; asks one, since they are mostly alike."""
+    """Whether another machine of the cluster has `file`; one is asked for all."""
     import ray  # noqa: PLC0415  (slow to import)
 
     here = socket.gethostname()
@@ -116,13 +129,13 @@ def _is_everywhere(file: str) -> bool:
     there = affinity(nodes[0]["NodeID"], soft=False)
     ask = ray.remote(num_cpus=0, scheduling_strategy=there)(os.path.isfile)
     try:
-        return bool(ray.get(ask.remote(file), timeout=_PROBE_SECONDS))
+        return bool(ray.get(ask.remote(file), timeout=PROBE_SECONDS))
     except ray.exceptions.RayError:  # a node that does not answer: by value is the safe way
         return False
 
 
 def _modules_in(folder: Path) -> list[ModuleType]:
-    """Imported modules whose files lie in `folder`: the user's, neither installed nor raybo's."""
+    """Return the user's imported modules: their files lie in `folder`, and not in a package."""
     found = []
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)

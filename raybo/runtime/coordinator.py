@@ -1,8 +1,8 @@
-"""Coordinator: keeps every worker busy, and a study's record.
+"""Coordinator: keeps every worker busy, and the record of a study complete.
 
 It waits for nothing but events: results, proposals, the clock. All decisions are taken in `_step`,
-between two waits, so there is no lock. Its only state is the journal: a coordinator that is made
-again replays it and goes on.
+between two waits, so there is no lock. Its only state is the journal: a coordinator that is
+started again replays it and goes on.
 """
 
 from __future__ import annotations
@@ -14,107 +14,161 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Awaitable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from raybo.errors import JournalError
 from raybo.report.progress import Progress
 from raybo.runtime.backend import Backend
-from raybo.runtime.evaluations.failures import MAX_LOSSES, Failure, as_payload
-from raybo.runtime.evaluations.pool import Ended, Pool
+from raybo.runtime.evaluations.evaluate import Evaluation
+from raybo.runtime.evaluations.failures import MAX_LOSSES, Failure
+from raybo.runtime.evaluations.pool import Pool
 from raybo.runtime.proposals.supply import Supply
-from raybo.runtime.session import Plan
-from raybo.runtime.stopping import Tally
-from raybo.runtime.writer import Ledger
+from raybo.runtime.session import Session
+from raybo.runtime.stopping import Ending, StopRules, failed
+from raybo.runtime.timeouts import GATHER_SECONDS, NODES_SECONDS, TICK_SECONDS
+from raybo.runtime.totals import Totals
+from raybo.runtime.writer import JournalWriter
 from raybo.space.any_space import AnySpace
 from raybo.study.journal.journal import timestamp
 from raybo.study.objective import Objective
 from raybo.study.outcome import Stop
+from raybo.study.trial import TrialRecord
 
-_TICK = 0.25  # seconds between two looks at the clock
-_NODES_SECONDS = 2.0  # between two looks at the nodes
-_END = ("finished", "failed")
+
+class Command(StrEnum):
+    """What the driver wants; Ctrl-C changes it."""
+
+    RUN = "run"
+    DRAIN = "drain"  # start no more trials; end when those that run have finished
+    STOP = "stop"  # cancel all that runs, and end
+
+
+class Phase(StrEnum):
+    """Where a session stands."""
+
+    RUNNING = "running"
+    DRAINING = "draining"  # no more trials are started
+    STOPPING = "stopping"  # the running trials were cancelled
+    CLOSING = "closing"  # the last events are being written
+    FINISHED = "finished"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class News:
+    """What a driver learns from a poll."""
+
+    trials: list[TrialRecord]  # acknowledged since the last poll
+    progress: Progress
+    stop: Stop | None  # why the session has ended; None while it goes on
 
 
 class Coordinator:
-    """The decisions of one session.
-
-    `state` is "running", then "draining" (no more trials are started) or "stopping" (those that
-    run are cancelled), "closing", and at last "finished" or "failed"; `stop` says why.
-    """
+    """Runs one session of a study."""
 
     def __init__(
-        self, plan: Plan, ledger: Ledger, backend: Backend, space: AnySpace, objective: Objective
+        self,
+        session: Session,
+        writer: JournalWriter,
+        backend: Backend,
+        space: AnySpace,
+        objective: Objective,
+        nodes_seconds: float = NODES_SECONDS,
     ) -> None:
-        self.state = "running"
-        self.stop: Stop | None = None
-        self.ledger = ledger
-        self._plan = plan
-        self._settings = plan.settings
-        self._record = ledger.record
-        self._objective = objective
-        self._queue: deque[int] = deque()  # trials to try again
-        self._limit = 0.0  # numbers from here on are beyond the budget
+        self._session = session
+        self._settings = session.settings
+        self._writer = writer
+        self._record = writer.record
+        self._nodes_seconds = nodes_seconds
+        self._phase = Phase.RUNNING
+        self._stop: Stop | None = None
+        self._retries: deque[int] = deque()  # trials to try again
         self._wake = asyncio.Event()
+        self._main: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Future[None]] = set()
+        self._polled = time.monotonic()
         self._wanted, self._wanted_seconds, self._accounted = 0, 0.0, time.monotonic()
-        epoch = ledger.journal.epoch
-        self.pool = Pool(backend, plan.settings, space, epoch, self._ended, self._spawn)
-        self._supply = Supply(backend, self._record, plan.lanes, self._fail, self._spawn)
-        self._tally = Tally(self._record, objective, plan.lanes)
-
-    async def run(self) -> None:
-        """Work until the study ends."""
+        self._pool = Pool(backend, self._settings, space, writer.epoch, self._spawn)
+        self._supply = Supply(backend, self._record, session.lanes, self._spawn)
+        self._totals = Totals(objective, session.lanes)
+        self._rules = StopRules(self._settings, objective)
         self._begin()
-        for job in (self.ledger.commit_forever, self.ledger.push_forever, self._watch_nodes):
-            self._spawn(job())
-        while self.state not in _END:
-            self._step()
+        self._limit = _first_beyond(self._settings.max_trials, self._record.given)
+
+    # -- for the driver and the workers ------------------------------------------------------
+
+    async def poll(self, after: int, wait: float, command: Command = Command.RUN) -> News:
+        """Return the trials acknowledged after the first `after`, as soon as there are any.
+
+        Returns within about `wait` seconds in any case. The first call starts the session.
+        """
+        self._polled = time.monotonic()
+        if self._main is None:
+            self._main = asyncio.get_running_loop().create_task(self._run())
+        self._obey(command)
+        if not self._writer.acknowledged(after) and not self._main.done():
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_TICK):
-                    await self._wake.wait()
-            self._wake.clear()
-        for task in self._tasks:
-            task.cancel()
+                async with asyncio.timeout(wait):
+                    await self._writer.changed.wait()
+                await asyncio.sleep(GATHER_SECONDS)
+        self._writer.changed.clear()
+        if self._main.done():
+            self._main.result()  # raises what ended it, if anything did
+        return News(
+            self._writer.acknowledged(after),
+            self.progress(),
+            self._stop if self._main.done() else None,
+        )
 
-    def drain(self) -> None:
-        """Start no more trials; end when those that run have finished."""
-        if self.state == "running":
-            self.stop = Stop("interrupted", "interrupted: drained")
-            self._move_to("draining")
+    def loading(self, attempt: str, node: str, pid: int) -> None:
+        """Note that a worker loads the objective for an attempt."""
+        self._pool.loading(attempt, node, pid)
 
-    def stop_now(self) -> None:
-        """Cancel all that runs, and end."""
-        if self.state in ("running", "draining"):
-            self.stop = Stop("interrupted", "interrupted: stopped", at_once=True)
-            self.pool.cancel_all()
-            self._move_to("stopping")
+    def started(self, attempt: str, node: str, pid: int) -> None:
+        """Note that an attempt has started, and where."""
+        self._pool.started(attempt, node, pid)
 
-    def snapshot(self) -> Progress:
-        """The figures to show."""
-        elapsed = self._elapsed()
-        state = "draining" if self.state == "closing" else self.state
-        running = list(self.pool.running)
-        return self._tally.snapshot(
-            self._plan.name, state, self._use(), elapsed, running, self._settings
+    @property
+    def seconds_since_poll(self) -> float:
+        """Seconds since the driver last asked for news."""
+        return time.monotonic() - self._polled
+
+    def progress(self) -> Progress:
+        """Return the figures to show."""
+        phase = Phase.DRAINING if self._phase is Phase.CLOSING else self._phase
+        return self._totals.progress(
+            self._session.name,
+            phase.value,
+            self._use(),
+            self._elapsed(),
+            self._pool.running,
+            self._settings,
         )
 
     # -- beginning and end -------------------------------------------------------------------
 
     def _begin(self) -> None:
-        add, record, plan = self.ledger.add, self._record, self._plan
+        """Record the session, unless this coordinator goes on with it, and count its trials."""
+        add, record, session = self._writer.add, self._record, self._session
         if not record.header:
-            add("header", **plan.header)
+            add("header", **session.header)
         elif record.pending and record.stopped is None:
             add("interrupted", numbers=record.pending, time=timestamp())
-        if record.session.get("id") != plan.session:
+        is_new = record.session.get("id") != session.id
+        if is_new:
             settings = self._settings.to_json()
-            add("session", id=plan.session, time=timestamp(), settings=settings, who=plan.who)
-            self._tally = Tally(record, self._objective, plan.lanes)
+            add("session", id=session.id, time=timestamp(), settings=settings, who=session.holder)
+        for i, number in enumerate(record.order):
+            self._totals.add(record.entries[number])
+            if i >= record.before:
+                self._rules.add(record.entries[number])
+        if is_new:
             self._add_known_points()
-        self._limit = _first_beyond(self._settings.max_trials, record.given)
         for number in record.pending:
             if record.entries[number].losses < MAX_LOSSES:
-                self._queue.append(number)
+                self._retries.append(number)
             else:
                 text = f"interrupted {MAX_LOSSES} times by the end of its coordinator or driver"
                 self._add_failure(number, Failure("lost", text, "lost"), attempts=0)
@@ -123,171 +177,211 @@ class Coordinator:
         """Record the user's own points, unless an earlier session did."""
         entries = self._record.entries
         known = [(entries[n].trial.config, entries[n].trial.value) for n in self._record.given]
-        for config, value in self._plan.given:
+        for config, value in self._session.given:
             if (config, value) not in known:
                 number, now = self._supply.next_number, timestamp()
-                self.ledger.add("given", number=number, config=config, value=value, finished=now)
+                self._writer.add("given", number=number, config=config, value=value, finished=now)
                 self._finished(number)
         asked = [e.trial.config for e in entries.values() if e.source == "point"]
-        points = [c for c in self._plan.points if c not in asked and c not in self._record.points]
+        points = [
+            c for c in self._session.points if c not in asked and c not in self._record.points
+        ]
         if points:
-            self.ledger.add("points", configs=points)
+            self._writer.add("points", configs=points)
+
+    async def _run(self) -> None:
+        """Work until the session ends."""
+        for job in (self._writer.commit_forever, self._writer.upload_forever, self._watch_nodes):
+            self._spawn(job())
+        while self._phase not in (Phase.FINISHED, Phase.FAILED):
+            self._step()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(TICK_SECONDS):
+                    await self._wake.wait()
+            self._wake.clear()
+        for task in self._tasks:
+            task.cancel()
+        self._writer.changed.set()
 
     def _step(self) -> None:
-        self.pool.expire()
-        if self.state == "running":
-            self._check_limits()
-        if self.state == "running":
-            self._supply.refresh(self._settings.workers, self.pool.duration())
+        self._pool.expire()
+        for number, evaluation in self._pool.take_ended():
+            self._add_evaluation(number, evaluation)
+        if self._phase is Phase.RUNNING:
+            self._check_rules()
+        if self._phase is Phase.RUNNING:
+            self._supply.refresh(
+                self._settings.workers,
+                self._pool.typical_seconds() or self._pool.longest_seconds(),
+            )
             self._fill()
             self._prepare()
             self._check_end()
         self._account()
-        if self.state in ("draining", "stopping") and not self.pool.running:
-            self._move_to("closing")
-            self._spawn(self._close())
+        ending = self._phase in (Phase.DRAINING, Phase.STOPPING)
+        if ending and self._stop is not None and not self._pool.n_running:
+            self._move_to(Phase.CLOSING)
+            self._spawn(self._close(self._stop))
 
-    def _check_limits(self) -> None:
-        stop = self._tally.reason_to_stop(self._settings, self._elapsed())
-        if stop is None:
-            return
-        self.stop = stop
-        if stop.at_once:
-            self.pool.cancel_all()
-        self._move_to("stopping" if stop.at_once else "draining")
+    def _obey(self, command: Command) -> None:
+        if command is Command.DRAIN and self._phase is Phase.RUNNING:
+            self._end(Stop(Ending.INTERRUPTED, "interrupted: drained"))
+        elif command is Command.STOP and self._phase in (Phase.RUNNING, Phase.DRAINING):
+            self._end(Stop(Ending.INTERRUPTED, "interrupted: stopped", at_once=True))
+
+    def _check_rules(self) -> None:
+        stop = self._supply.problem or self._rules.check(self._totals.best_value, self._elapsed())
+        if stop is not None:
+            self._end(stop)
 
     def _check_end(self) -> None:
-        """Move on when there is nothing left to start, nor to wait for."""
-        more = self._room() > 0
-        if self.pool.running or (more and (self._queue or self._record.points)):
+        """End the session when there is nothing left to start, nor to wait for."""
+        room = self._room() > 0
+        if self._pool.n_running or (room and (self._retries or self._record.points)):
             return
-        if more and (self._supply.claimed or self._supply.open_lanes(self._limit)):
+        if room and self._supply.has_more(self._limit):
             return
-        self.stop = Stop("max_trials", f"max_trials reached: {self._settings.max_trials}")
-        if more and self._supply.exhausted:
-            self.stop = Stop("exhausted", "every point of the space was tried")
-        self.stop = self._tally.all_failed() or self.stop
-        self._move_to("draining")
+        exhausted = room and self._supply.exhausted
+        self._end(self._rules.at_end(self._totals.best_value, exhausted))
 
-    async def _close(self) -> None:
-        stop = self.stop or Stop("finished", "finished")
-        self.ledger.add(
+    def _end(self, stop: Stop) -> None:
+        """Start no more trials, and cancel those that run if `stop` says so."""
+        self._stop = stop
+        if stop.at_once:
+            self._pool.cancel_all()
+        self._move_to(Phase.STOPPING if stop.at_once else Phase.DRAINING)
+
+    async def _close(self, stop: Stop) -> None:
+        self._writer.add(
             "stopped",
             reason=stop.text,
-            outcome=stop.kind,
-            error=stop.error,
+            outcome=str(stop.kind),
+            error=None if stop.error is None else stop.error.__name__,
             time=timestamp(),
             seconds=round(self._elapsed(), 3),
             use=round(self._use(), 4),
         )
-        await self.ledger.flush()
-        await self.ledger.close()
-        self._move_to("failed" if stop.error else "finished")
+        await self._writer.flush()
+        await self._writer.close()
+        self._move_to(Phase.FAILED if stop.error else Phase.FINISHED)
 
-    def _fail(self, kind: str, text: str) -> None:
-        """End the study with an error."""
-        if self.state in ("running", "draining"):
-            self.stop = Stop("error", text, at_once=True, error=kind)
-            self.pool.cancel_all()
-            self._move_to("stopping")
+    def _abort(self, stop: Stop) -> None:
+        """End now, without another event: the journal cannot be written, or not be closed."""
+        self._stop = stop
+        self._pool.cancel_all()
+        self._writer.release()
+        self._move_to(Phase.FAILED)
 
     # -- trials ------------------------------------------------------------------------------
 
     def _room(self) -> int:
-        """Trials that may still be started."""
+        """Return how many trials may still be started."""
         if self._settings.max_trials is None:
             return self._settings.workers * 2  # always some
         finished = len(self._record.order) - len(self._record.given)
-        return self._settings.max_trials - finished - len(self.pool.running)
+        return self._settings.max_trials - finished - self._pool.n_running
 
     def _fill(self) -> None:
         """Give every free worker a trial."""
-        while len(self.pool.running) < self._settings.workers and self._room() > 0:
-            number = self._next_trial()
-            if number is None:
+        while self._pool.n_running < self._settings.workers and self._room() > 0:
+            trial = self._next_trial()
+            if trial is None:
                 return
-            self.pool.submit(number, self._record.entries[number].trial.config)
+            self._pool.submit(trial.number, trial.config)
 
-    def _next_trial(self) -> int | None:
-        """Number of a trial to evaluate: one to try again, a point of the user's, a proposal."""
-        if self._queue:
-            return self._queue.popleft()
+    def _next_trial(self) -> TrialRecord | None:
+        """Return a trial to evaluate: one to try again, a point of the user's, a proposal."""
+        entries = self._record.entries
+        if self._retries:
+            return entries[self._retries.popleft()].trial
         if self._record.points:
             number, config = self._supply.next_number, self._record.points[0]
-            self.ledger.add("asked", number=number, config=config, source="point")
-            self._supply.lane_of(number).changed(number, finished=False)
-            return number
-        item = self._supply.take()
-        if item is None:
-            return None
-        self.ledger.add("asked", number=item.number, config=item.config, memo=item.memo)
-        return item.number
+            self._writer.add("asked", number=number, config=config, source="point")
+            self._supply.changed(number, finished=False)
+            return entries[number].trial
+        trial = self._supply.take()
+        if trial is not None:
+            self._writer.add("asked", number=trial.number, config=trial.config, memo=trial.memo)
+        return trial
 
     def _prepare(self) -> None:
-        waiting = len(self._queue) + len(self._record.points)
-        idle = max(0, self._settings.workers - len(self.pool.running) - waiting)
-        self._supply.prepare(self.pool, idle, self._room() - waiting, self._limit)
+        """Have proposals computed for the workers that will soon be free."""
+        pool, waiting = self._pool, len(self._retries) + len(self._record.points)
+        idle = max(0, self._settings.workers - pool.n_running - waiting)
+        finishes, duration = pool.seconds_left(), pool.typical_seconds()
+        self._supply.prepare(finishes, duration, idle, self._room() - waiting, self._limit)
 
-    def _ended(self, end: Ended) -> None:
-        entry = self._record.entries[end.number]
-        span: dict[str, Any] = {"started": end.started, "finished": end.finished}
-        if end.failure is None:
+    def _add_evaluation(self, number: int, evaluation: Evaluation) -> None:
+        """Record what an attempt gave, and whether its trial is tried again."""
+        entry, failure = self._record.entries[number], evaluation.failure
+        span: dict[str, Any] = {
+            "started": round(evaluation.started, 6),
+            "finished": round(evaluation.started + evaluation.seconds, 6),
+        }
+        if failure is None:
+            found = {"value": evaluation.value, "extra": evaluation.extra}
             attempts = entry.trial.attempts + 1
-            found = {"value": end.value, "extra": end.extra, "attempts": attempts}
-            self.ledger.add("done", number=end.number, **found, **span)
-            self._finished(end.number)
-        elif end.failure.allows_retry(entry.errors, entry.losses, self._settings.retries):
-            why = {"cause": end.failure.cause, "reason": end.failure.reason}
-            self.ledger.add("retry", number=end.number, lost=end.failure.lost, **why, **span)
-            self._queue.append(end.number)
+            self._writer.add("done", number=number, attempts=attempts, **found, **span)
+            self._finished(number)
+        elif failure.allows_retry(entry.errors, entry.losses, self._settings.retries):
+            why = {"cause": failure.cause, "reason": failure.reason}
+            self._writer.add("retry", number=number, lost=failure.lost, **why, **span)
+            self._retries.append(number)
         else:
-            self._add_failure(end.number, end.failure, **span)
+            self._add_failure(number, failure, attempts=1, **span)
 
-    def _add_failure(self, number: int, failure: Failure, attempts: int = 1, **span: Any) -> None:
-        attempts += self._record.entries[number].trial.attempts
-        self.ledger.add("failed", number=number, attempts=attempts, **as_payload(failure), **span)
+    def _add_failure(self, number: int, failure: Failure, attempts: int, **span: Any) -> None:
+        self._writer.add(
+            "failed",
+            number=number,
+            attempts=self._record.entries[number].trial.attempts + attempts,
+            cause=failure.cause,
+            reason=failure.reason,
+            alike=failure.kind,
+            traceback=failure.traceback,
+            **span,
+        )
         self._finished(number)
 
     def _finished(self, number: int) -> None:
-        self._tally.finished(number)
-        self._supply.lane_of(number).changed(number, finished=True)
+        entry = self._record.entries[number]
+        self._totals.add(entry, now=True)
+        self._rules.add(entry)
+        self._supply.changed(number, finished=True)
 
     async def _watch_nodes(self) -> None:
         while True:
-            self._queue.extend(await self.pool.check_nodes())
+            self._retries.extend(await self._pool.check_nodes())
             self._wake.set()
-            await asyncio.sleep(_NODES_SECONDS)
+            await asyncio.sleep(self._nodes_seconds)
 
-    # -- machinery ---------------------------------------------------------------------------
+    # -- time and tasks ----------------------------------------------------------------------
 
     def _elapsed(self) -> float:
-        """Seconds of this session, restarts included."""
-        session = self._record.session
-        if session.get("id") != self._plan.session:
-            return 0.0
-        return max(0.0, time.time() - float(session["time"]))
+        """Return the seconds of this session, restarts of the coordinator included."""
+        return max(0.0, time.time() - float(self._record.session["time"]))
 
     def _use(self) -> float:
-        """Busy share of the workers since the first trial, while there was work for them.
+        """Return the busy share of the workers since the first trial, while there was work.
 
         A worker counts as wanted while it runs a trial or one could still be started for it: the
         last trials of a budget, which leave workers without work, do not lower the figure.
         """
         self._account()
-        return min(1.0, self.pool.busy_seconds() / max(1e-9, self._wanted_seconds))
+        return min(1.0, self._pool.busy_seconds() / max(1e-9, self._wanted_seconds))
 
     def _account(self) -> None:
         now = time.monotonic()
         self._wanted_seconds += self._wanted * (now - self._accounted)
         self._accounted = now
-        running = len(self.pool.running)
-        startable = max(0, self._room()) if self.state == "running" else 0
-        self._wanted = min(self._settings.workers, running + startable) if self.pool.count else 0
+        running = self._pool.n_running
+        startable = max(0, self._room()) if self._phase is Phase.RUNNING else 0
+        self._wanted = min(self._settings.workers, running + startable) if self._pool.used else 0
 
-    def _move_to(self, state: str) -> None:
-        self.state = state
+    def _move_to(self, phase: Phase) -> None:
+        self._phase = phase
         self._wake.set()
-        self.ledger.changed.set()
+        self._writer.changed.set()
 
     def _spawn(self, job: Awaitable[None]) -> None:
         task = asyncio.ensure_future(self._guarded(job))
@@ -295,21 +389,22 @@ class Coordinator:
         task.add_done_callback(self._tasks.discard)
 
     async def _guarded(self, job: Awaitable[None]) -> None:
-        """Run a job, then look around; a journal that cannot be written ends the study at once."""
+        """Run a job, then take another step; an error in it ends the study."""
         try:
             await job
         except JournalError as error:
-            self.stop = Stop("error", str(error), at_once=True, error="JournalError")
-            self.pool.cancel_all()
-            self.ledger.journal.close()
-            self._move_to("failed")
+            self._abort(failed(str(error), JournalError))
         except Exception as error:  # noqa: BLE001  (a fault of raybo's own must not hang the study)
-            self._fail("StudyFailed", "".join(traceback.format_exception(error)))
+            stop = failed("".join(traceback.format_exception(error)))
+            if self._phase in (Phase.RUNNING, Phase.DRAINING):
+                self._end(stop)
+            else:
+                self._abort(stop)
         self._wake.set()
 
 
 def _first_beyond(max_trials: int | None, given: Iterable[int]) -> float:
-    """First number beyond the budget, so that each lane gets its equal share of those below."""
+    """Return the first number beyond the budget; below it each lane has an equal share."""
     if max_trials is None:
         return math.inf
     limit = max_trials

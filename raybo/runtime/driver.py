@@ -1,4 +1,4 @@
-"""Driver: follows a study from the user's process, until it ends."""
+"""Driver: follows a study from the user's process until it ends."""
 
 from __future__ import annotations
 
@@ -13,99 +13,117 @@ from typing import Any, Self
 import ray
 from ray import exceptions
 
-from raybo import errors
 from raybo.errors import RayboError, StudyError, StudyFailed
 from raybo.report.live import View
-from raybo.runtime.session import Plan
+from raybo.runtime.actor import CoordinatorActor
+from raybo.runtime.coordinator import Command, News
+from raybo.runtime.deaths import MAX_DEATHS, Deaths
+from raybo.runtime.session import Payload, Session
+from raybo.runtime.timeouts import (
+    ALIVE_SECONDS,
+    ANSWER_SECONDS,
+    GONE_SECONDS,
+    POLL_SECONDS,
+    RETRY_SECONDS,
+    SILENCE_SECONDS,
+)
+from raybo.space.any_space import AnySpace
 from raybo.study.journal.storage import slug
-from raybo.study.trial import Trial, TrialRecord
+from raybo.study.trial import Trial, TrialRecord, decode
 
 logger = logging.getLogger(__name__)
 
 NAMESPACE = "raybo"
 
-_POLL_SECONDS = 0.5  # a waiting poll returns; Ctrl-C is seen between two
-_ANSWER_SECONDS = 30.0  # for an answer: a coordinator may be starting
-_RETRY_SECONDS = 0.2
-_SILENCE_SECONDS = 600.0  # without any answer: the study is given up
-_GONE_SECONDS = 40.0  # for the coordinator of a driver that was killed to end
-_LIVE_SECONDS = 5.0  # a driver that polled since then is alive
-_MAX_DEATHS = 10  # of a coordinator without any news between them
-
 Callback = Callable[[Trial], Any] | Any
 
 
-def actor_name(plan: Plan) -> str:
-    """Name of the coordinator of a study: one per storage and name."""
-    return f"{slug(plan.name)}@{slug(plan.storage)}"
+def actor_name(session: Session) -> str:
+    """Return the name of the coordinator of a study: one per storage and name."""
+    return f"{slug(session.name)}@{slug(session.storage)}"
 
 
-def start_actor(actor: Any, plan: Plan, node: str) -> Any:
-    """Start the coordinator on this node, once nobody else runs the study.
+def start_coordinator(session: Session) -> Any:
+    """Start the coordinator on the node of this process, once nobody else runs the study.
 
     Raises
     ------
     StudyError
         When another driver runs it.
     """
+    node = ray.get_runtime_context().get_node_id()
     affinity = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
-    options = {"name": actor_name(plan), "namespace": NAMESPACE, "scheduling_strategy": affinity}
-    deadline = time.monotonic() + _GONE_SECONDS
+    actor: Any = CoordinatorActor
+    actor = actor.options(
+        name=actor_name(session), namespace=NAMESPACE, scheduling_strategy=affinity
+    )
+    deadline = time.monotonic() + GONE_SECONDS
     while True:
-        _wait_for_older(plan, deadline)
+        _wait_for_older(session, deadline)
         try:
-            return actor.options(**options).remote({**plan.who, "since": time.time()})
+            return actor.remote({**session.holder, "since": time.time()})
         except ValueError:  # another driver was faster, or the name is not free yet
             if time.monotonic() > deadline:
                 raise
-            time.sleep(0.2)
+            time.sleep(RETRY_SECONDS)
 
 
-def _wait_for_older(plan: Plan, deadline: float) -> None:
-    """Return when no coordinator of this study exists; raise when one is at work."""
+def _wait_for_older(session: Session, deadline: float) -> None:
+    """Return when no coordinator of this study exists; raise when one has a live driver."""
     while True:
         try:
-            actor: Any = ray.get_actor(actor_name(plan), namespace=NAMESPACE)
-            who: dict[str, Any] = ray.get(actor.who.remote(), timeout=5.0)
+            actor: Any = ray.get_actor(actor_name(session), namespace=NAMESPACE)
+            holder: dict[str, Any] = ray.get(actor.holder.remote(), timeout=ALIVE_SECONDS)
         except ValueError:
             return
         except exceptions.RayError:
-            who = {"silent": _LIVE_SECONDS}  # ending, or starting
-        if who["silent"] < _LIVE_SECONDS or time.monotonic() > deadline:
-            since = time.strftime("%H:%M:%S", time.localtime(who.get("since", 0.0)))
+            holder = {"seconds_since_poll": ALIVE_SECONDS}  # ending, or starting
+        if holder["seconds_since_poll"] < ALIVE_SECONDS or time.monotonic() > deadline:
+            since = time.strftime("%H:%M:%S", time.localtime(holder.get("since", 0.0)))
             raise StudyError(
-                f"study {plan.name!r} is being run by pid {who.get('driver', 'unknown')} on "
-                f"{who.get('host', 'an unknown host')} since {since}; wait until it ends, use "
-                f"another name, or follow it with `raybo status {plan.name}`"
+                f"study {session.name!r} is being run by pid {holder.get('driver', 'unknown')} on "
+                f"{holder.get('host', 'an unknown host')} since {since}; wait until it ends, use "
+                f"another name, or follow it with `raybo status {session.name}`"
             )
-        time.sleep(0.2)
+        time.sleep(RETRY_SECONDS)
 
 
 class Driver:
-    """Hands news from the coordinator to the view and the callbacks, and Ctrl-C back to it."""
+    """Hands news from the coordinator to the view and the callbacks, and Ctrl-C to it.
+
+    Parameters
+    ----------
+    session
+        The session to run.
+    payload
+        What the coordinator needs.
+    n_before
+        Trials that finished in earlier sessions, for which no callback is called.
+    resume_line
+        Tells the user how to go on with an interrupted study.
+    """
 
     def __init__(
         self,
-        start: Callable[[], Any],
-        parcel: list[Any],
-        decode: Callable[[TrialRecord], Trial],
+        session: Session,
+        space: AnySpace,
+        payload: Payload,
         view: View,
         callbacks: Iterable[Callback],
-        seen: int,
+        n_before: int,
         resume_line: str,
     ) -> None:
-        self.trials: list[Trial] = []  # as they finished
-        self.answer: dict[str, Any] = {}  # the last one
-        self._start = start
-        self._deaths = 0  # of the coordinator, since the last news
-        self._parcel = parcel
-        self._decode = decode
+        self._session = session
+        self._space = space
+        self._payload = payload
         self._view = view
         self._callbacks = [_as_function(callback) for callback in callbacks]
-        self._seen = seen  # trials that had finished before, in earlier sessions
+        self._n_before = n_before
+        self._n_trials = 0  # received so far
         self._resume_line = resume_line
-        self._obeyed = 0
-        self._actor = start()
+        self._command = Command.RUN
+        self._deaths = Deaths()  # of the coordinator
+        self._actor = start_coordinator(session)
 
     def follow(self) -> None:
         """Return when the study has ended.
@@ -116,61 +134,65 @@ class Driver:
             The error that ended it.
         """
         with _Interrupts() as interrupts:
-            while self.answer.get("state") not in ("finished", "failed"):
-                self._obey(interrupts.presses)
-                self._take(self._poll())
-        if self.answer["error"]:
-            kind, message = self.answer["error"]
-            raise _error_class(kind)(message)
+            stop = None
+            while stop is None:
+                self._forward_interrupts(interrupts.presses)
+                news = self._poll()
+                self._take(news)
+                stop = news.stop
+        if stop.error is not None:
+            raise stop.error(stop.text)
 
     def close(self) -> None:
         """End the coordinator."""
         ray.kill(self._actor)
 
-    def _poll(self) -> dict[str, Any]:
-        deadline = time.monotonic() + _SILENCE_SECONDS
+    def _poll(self) -> News:
+        deadline = time.monotonic() + SILENCE_SECONDS
         while True:
             try:
-                ref = self._actor.poll.remote(len(self.trials), _POLL_SECONDS, self._parcel)
-                answer: dict[str, Any] = ray.get(ref, timeout=_ANSWER_SECONDS)
+                ref = self._actor.poll.remote(
+                    self._n_trials, POLL_SECONDS, self._command, self._payload
+                )
+                news: News = ray.get(ref, timeout=ANSWER_SECONDS)
             except (exceptions.GetTimeoutError, exceptions.ActorUnavailableError):
-                time.sleep(_RETRY_SECONDS)
+                time.sleep(RETRY_SECONDS)
                 if time.monotonic() > deadline:
                     raise StudyFailed(
-                        f"the coordinator has not answered for {_SILENCE_SECONDS:g} s; "
+                        f"the coordinator has not answered for {SILENCE_SECONDS:g} s; "
                         f"{self._resume_line}"
                     ) from None
             except exceptions.RayTaskError as error:
+                if isinstance(error.cause, RayboError):
+                    raise error.cause from None
                 raise StudyFailed(f"the coordinator failed: {error}") from None
             except exceptions.RayError as error:
                 self._start_again(error)
             else:
-                return answer
+                return news
 
     def _start_again(self, error: Exception) -> None:
         """Replace a coordinator that died; the new one replays the journal and goes on."""
-        self._deaths += 1
-        if self._deaths > _MAX_DEATHS:
+        if not self._deaths.add():
             raise StudyFailed(
-                f"the coordinator died {_MAX_DEATHS} times without a result in between, the last "
+                f"the coordinator died {MAX_DEATHS} times without a result in between, the last "
                 f"time with {type(error).__name__}: {error}; {self._resume_line}"
             ) from None
         logger.warning("the coordinator died (%s): starting it again", type(error).__name__)
-        ray.kill(self._actor)  # one that the memory monitor killed keeps its name until told so
-        self._actor = self._start()
+        ray.kill(self._actor)  # one that the memory monitor killed keeps its name until then
+        self._actor = start_coordinator(self._session)
 
-    def _take(self, answer: dict[str, Any]) -> None:
-        self.answer = answer
-        self._deaths = 0 if answer["items"] else self._deaths
-        for item in answer["items"]:
-            trial = self._decode(item)
-            self.trials.append(trial)
-            if len(self.trials) > self._seen and trial.attempts:
-                self._call_back(trial)
-        if answer["snapshot"] is not None:
-            self._view.update(answer["snapshot"])
+    def _take(self, news: News) -> None:
+        if news.trials:
+            self._deaths.reset()
+        for record in news.trials:
+            self._n_trials += 1
+            if self._n_trials > self._n_before and record.attempts:
+                self._call_back(record)
+        self._view.update(news.progress)
 
-    def _call_back(self, trial: Trial) -> None:
+    def _call_back(self, record: TrialRecord) -> None:
+        trial = decode(record, self._space)
         for function in list(self._callbacks):
             try:
                 function(trial)
@@ -180,14 +202,13 @@ class Driver:
                 self._view.message(f"callback {function!r} raised and is switched off")
                 self._callbacks.remove(function)
 
-    def _obey(self, presses: int) -> None:
-        """Pass a Ctrl-C on: the first drains, the second stops."""
-        if presses > self._obeyed:
-            self._obeyed = presses
-            word, what = ("drain", "waiting for the running trials; press again to stop now")
-            if presses > 1:
-                word, what = ("stop", "stopping now")
-            self._actor.command.remote(word)
+    def _forward_interrupts(self, presses: int) -> None:
+        """Change the command after a Ctrl-C, which the next poll brings to the coordinator."""
+        command = (Command.RUN, Command.DRAIN, Command.STOP)[min(presses, 2)]
+        if command is not self._command:
+            self._command = command
+            what = "waiting for the running trials; press again to stop now"
+            what = "stopping now" if command is Command.STOP else what
             self._view.message(f"interrupted: {what}")
             self._view.message(self._resume_line)
 
@@ -227,8 +248,3 @@ def _as_function(callback: Callback) -> Callable[[Trial], Any]:
             f"got {callback!r}"
         )
     return method
-
-
-def _error_class(name: str) -> type[RayboError]:
-    found = getattr(errors, name, StudyFailed)
-    return found if isinstance(found, type) and issubclass(found, RayboError) else StudyFailed

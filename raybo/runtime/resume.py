@@ -1,7 +1,9 @@
-"""Arguments of `optimize` for a study that exists, recalled from its journal."""
+"""How to go on with a study that exists."""
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,15 +15,17 @@ from raybo.study.journal.record import Record
 from raybo.study.outcome import load_record
 
 
-def recall(name: str, storage: str, changes: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Arguments of `optimize` that go on with a study.
+def resume_arguments(
+    name: str, storage: str, changes: Mapping[str, Any], folder: Path
+) -> dict[str, Any]:
+    """Return the arguments of `optimize` that continue a study, from its journal.
 
     Parameters
     ----------
     name, storage
         The study, and where it is kept.
     changes
-        Limits and resources that are to be different now.
+        Limits and resources that differ from those of the last session.
     folder
         Where to look for the module of the objective first.
 
@@ -63,7 +67,7 @@ def _recorded(record: Record, folder: Path) -> dict[str, Any]:
 
 
 def _check_room(record: Record, settings: Mapping[str, Any]) -> None:
-    """Raise when the budget is spent, before a Ray is started for nothing."""
+    """Raise when the budget is spent, before Ray is started for nothing."""
     finished, limit = len(record.order) - len(record.given), settings.get("max_trials")
     if limit is not None and finished >= limit:
         name = record.header["name"]
@@ -71,3 +75,13 @@ def _check_room(record: Record, settings: Mapping[str, Any]) -> None:
             f"study {name!r} has {finished} trials and was to have {limit}; go on with "
             f"raybo resume {name} --trials {2 * finished}"
         )
+
+
+def resume_line(name: str, storage: str) -> str:
+    """Return the line that tells a user how to go on with a study."""
+    storage = os.path.relpath(storage) if "://" not in storage else storage
+    options = "" if storage == "runs" else f" --storage {shlex.quote(storage)}"
+    return (
+        f"resume with: raybo.optimize(..., name={name!r}, storage={storage!r})  "
+        f"or  raybo resume {shlex.quote(name)}{options}"
+    )

@@ -1,4 +1,4 @@
-"""Plan: all that a coordinator is told when it is made, or made again."""
+"""Session: one call of optimize, with all that its coordinator needs to start or start again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Resources = Mapping[str, Any] | Callable[[dict[str, Any]], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Settings:
-    """How long a study runs, and with how much of the cluster."""
+    """Limits of a session and its use of the cluster; the arguments of optimize explain them."""
 
     max_trials: int | None
     max_seconds: float | None
@@ -22,29 +22,46 @@ class Settings:
     retries: int
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON; resources that are a callable are None."""
+        """Return the settings as JSON; resources that JSON cannot hold are None."""
         resources = None if callable(self.resources) else plain_resources(self.resources)
         return {**vars(self), "resources": resources}
 
 
 @dataclass(frozen=True)
-class Plan:
-    """One session of a study."""
+class Session:
+    """One call of optimize."""
 
-    name: str
+    id: str
     storage: str
-    spool: str  # folder for a journal on its way to a URI
-    session: str  # an id of the call to optimize
-    who: Mapping[str, Any]  # driver, host, session: for the lock
-    header: Mapping[str, Any]  # of a new journal
+    spool: str  # folder of a journal that is uploaded to a URI
+    holder: Mapping[str, Any]  # driver, host, session: written into the lock of the journal
+    header: Mapping[str, Any]  # of the study: the first event of its journal
     settings: Settings
-    lanes: int
-    points: tuple[Any, ...] = ()  # configs in JSON
-    given: tuple[tuple[Any, float], ...] = ()  # configs in JSON, and their values
+    points: tuple[Any, ...] = ()  # configs in JSON to evaluate first
+    given: tuple[tuple[Any, float], ...] = ()  # configs in JSON and their known values
+
+    @property
+    def name(self) -> str:
+        """Name of the study."""
+        return str(self.header["name"])
+
+    @property
+    def lanes(self) -> int:
+        """Number of lanes of the method."""
+        return int(self.header["lanes"])
+
+
+@dataclass(frozen=True)
+class Payload:
+    """References into Ray's object store to what the processes of a session need."""
+
+    session: Any  # the Session, the space and the Objective, for the coordinator
+    work: Any  # the Work of the evaluations
+    search: Any  # the Search of the proposers
 
 
 def plain_resources(resources: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Resources as JSON, or None where JSON cannot hold them (a placement group)."""
+    """Return the resources as JSON, or None where JSON cannot hold them (a placement group)."""
 
     def is_plain(value: Any) -> bool:
         if isinstance(value, Mapping):

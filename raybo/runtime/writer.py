@@ -1,8 +1,8 @@
-"""Ledger: the state of a study in memory, and its journal on disk.
+"""JournalWriter: the record of a study in memory and its journal on disk.
 
-An event changes the state at once and is queued for the journal; a task of its own writes what
-has queued up with one fsync, off the event loop. A finished trial is shown to the driver only when
-its event is on disk: it is then acknowledged. Workers are refilled without waiting for the disk.
+An event changes the record at once and is queued for the journal. A background task writes the
+queue with one fsync, off the event loop. A finished trial is acknowledged, which makes it visible
+to the driver, only when its event is on disk; workers are refilled without waiting for the disk.
 """
 
 from __future__ import annotations
@@ -10,40 +10,76 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from raybo.errors import JournalError
+from raybo.errors import JournalError, StudyError
+from raybo.runtime.session import Session
+from raybo.runtime.timeouts import LOCK_SECONDS
 from raybo.study.journal.journal import Journal
 from raybo.study.journal.record import Record
-from raybo.study.journal.storage import PUSH_SECONDS, Store
+from raybo.study.journal.storage import PUSH_SECONDS, Store, open_store
+from raybo.study.trial import TrialRecord
 
 logger = logging.getLogger(__name__)
 
-_SNAPSHOT_EVENTS = 1000  # replaying fewer takes no time worth saving
+SNAPSHOT_EVENTS = 1000  # fewer are replayed in a fraction of a second
 
 
-class Ledger:
+def open_journal(session: Session) -> JournalWriter:
+    """Open the journal of a session's study, new or not.
+
+    Raises
+    ------
+    JournalError
+        When the journal is damaged, cannot be opened, or has another writer.
+    StudyError
+        When the folder holds another study.
+    """
+    try:
+        store = open_store(session.storage, session.name, Path(session.spool))
+        store.fetch(session.holder)
+        writer = JournalWriter(store, Journal(store.folder, session.holder, LOCK_SECONDS))
+    except OSError as error:
+        raise JournalError(
+            f"study {session.name!r} cannot be opened in {session.storage!r}: {error}; check "
+            "that the storage can be written, or choose another"
+        ) from error
+    name = writer.record.header.get("name", session.name)
+    if name != session.name:
+        raise StudyError(
+            f"the folder of study {session.name!r} holds the study {name!r}; choose another name"
+        )
+    return writer
+
+
+class JournalWriter:
     """The only writer of a study's journal."""
 
     def __init__(self, store: Store, journal: Journal) -> None:
-        self.store = store
-        self.journal = journal
         self.record = Record.from_contents(journal.contents)
-        self.acknowledged: list[int] = list(self.record.order)  # numbers, as they finished
-        self.changed = asyncio.Event()  # something was acknowledged
+        self.epoch = journal.epoch
+        self.changed = asyncio.Event()  # set when trials are acknowledged
+        self._store = store
+        self._journal = journal
+        self._acknowledged = list(self.record.order)  # numbers, in the order of finishing
         self._queue: list[Mapping[str, Any]] = []
-        self._dirty = asyncio.Event()
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._fresh_events = len(journal.contents.events)
+        self._has_queue = asyncio.Event()
+        self._all_written = asyncio.Event()
+        self._all_written.set()
+        self._n_unread = len(journal.contents.events)  # events that a snapshot would save
 
     def add(self, kind: str, **fields: Any) -> None:
-        """Fold an event into the state and queue it for the disk."""
+        """Apply an event to the record and queue it for the disk."""
         event = {"kind": kind, **fields}
         self.record.apply(event)
         self._queue.append(event)
-        self._idle.clear()
-        self._dirty.set()
+        self._all_written.clear()
+        self._has_queue.set()
+
+    def acknowledged(self, after: int = 0) -> list[TrialRecord]:
+        """Return the trials on disk in the order of finishing, without the first `after`."""
+        return [self.record.entries[number].trial for number in self._acknowledged[after:]]
 
     async def commit_forever(self) -> None:
         """Write what is queued, again and again.
@@ -51,48 +87,65 @@ class Ledger:
         Raises
         ------
         JournalError
-            When the disk does not take it; nothing more is acknowledged then.
+            When the events cannot be written; no trial is acknowledged from then on.
         """
         while True:
-            await self._dirty.wait()
-            self._dirty.clear()
+            await self._has_queue.wait()
+            self._has_queue.clear()
             batch, self._queue = self._queue, []
-            await asyncio.to_thread(self.journal.append, *batch)
-            self._fresh_events += len(batch)
+            try:
+                await asyncio.to_thread(self._journal.append, *batch)
+            except JournalError:
+                raise
+            except Exception as error:  # a stale file handle, no memory, no thread to write with
+                raise JournalError(
+                    f"{self._store.location}: cannot write: {type(error).__name__}: {error}; the "
+                    "acknowledged trials are safe; repair the cause, then resume the study"
+                ) from error
+            self._n_unread += len(batch)
             finished = [e["number"] for e in batch if e["kind"] in ("done", "failed", "given")]
             if finished:
-                self.acknowledged += finished
+                self._acknowledged += finished
                 self.changed.set()
             if not self._queue:
-                self._idle.set()
+                self._all_written.set()
 
-    async def push_forever(self) -> None:
+    async def upload_forever(self) -> None:
         """Bring the journal to its storage, every few seconds."""
         while True:
             await asyncio.sleep(PUSH_SECONDS)
-            await self._push(closing=False)
+            await self._upload(closing=False)
 
     async def flush(self) -> None:
-        """Return when all events are on disk; needs `commit_forever` at work."""
-        await self._idle.wait()
+        """Return when all events are on disk; needs `commit_forever` to be running."""
+        await self._all_written.wait()
 
     async def close(self) -> None:
-        """Leave a snapshot, bring the journal to its storage, and let go of it."""
-        if self._idle.is_set() and self._fresh_events >= _SNAPSHOT_EVENTS:
-            await asyncio.to_thread(self.journal.snapshot, self.record.to_json())
-        await self._push(closing=True)
-        self.journal.close()
+        """Leave a snapshot, bring the journal to its storage, and release it."""
+        if self._n_unread >= SNAPSHOT_EVENTS:
+            try:
+                await asyncio.to_thread(self._journal.snapshot, self.record.to_json())
+            except OSError as error:
+                logger.warning(
+                    "%s: no snapshot (%s); the journal is complete without it",
+                    self._store.location,
+                    error,
+                )
+        await self._upload(closing=True)
+        self.release()
 
-    async def _push(self, closing: bool) -> None:
+    def release(self) -> None:
+        """Close the journal's file and release its lock."""
+        self._journal.close()
+
+    async def _upload(self, closing: bool) -> None:
         try:
-            await asyncio.to_thread(self.store.push, self.journal.size, closing)
-        except JournalError:
-            raise
+            await asyncio.to_thread(self._store.push, self._journal.size, closing)
         except OSError as error:
             logger.warning(
                 "%s: the upload failed (%s); the journal is safe in %s%s",
-                self.store.location,
+                self._store.location,
                 error,
-                self.store.folder,
+                self._store.folder,
                 ": resume the study on this machine to upload it" if closing else ", trying again",
             )

@@ -1,10 +1,8 @@
-"""Names of studies that nobody named, and of objectives."""
+"""Names of studies that nobody named."""
 
 from __future__ import annotations
 
-import importlib
 import secrets
-from typing import Any
 
 _FIRST = (
     "amber",
@@ -56,17 +54,3 @@ _SECOND = (
 def fresh_name() -> str:
     """Return a readable name for a study; two calls give different names."""
     return f"{secrets.choice(_FIRST)}-{secrets.choice(_SECOND)}-{secrets.token_hex(3)}"
-
-
-def import_path(function: Any) -> str | None:
-    """`module:qualname` by which another process can import `function`; None if it cannot."""
-    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
-    if not module or not name or module == "__main__" or "<" in name:
-        return None
-    try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError):
-        return None
-    return f"{module}:{name}" if found is function else None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from raybo.errors import JournalError, StudyError
+from raybo.errors import JournalError, RayboError, StudyError
 from raybo.space.any_space import AnySpace
 from raybo.space.definition import space_from_definition
 from raybo.study.journal.record import Record
@@ -22,8 +22,8 @@ class Stop:
 
     kind: str  # "max_trials", "max_seconds", "target", "exhausted", "interrupted" or "error"
     text: str
-    at_once: bool = False  # running trials are cancelled
-    error: str | None = None  # class of the error to raise
+    at_once: bool = False  # whether running trials are cancelled
+    error: type[RayboError] | None = None  # raised where the session was started
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,15 @@ class Outcome:
         """
         record = load_record(name, storage)
         space = space or _space_of(record)
+        return cls.from_record(record, space, open_store(storage, name).location)
+
+    @classmethod
+    def from_record(cls, record: Record, space: AnySpace, location: str) -> Self:
+        """Return the study that `record` holds, which is kept at `location`."""
         header, stopped = record.header, record.stopped
         return cls(
             name=header["name"],
-            location=open_store(storage, name).location,
+            location=location,
             mode=header["mode"],
             metric=header.get("metric"),
             method=header["method"],
@@ -213,11 +218,7 @@ def _stop_of(record: Record) -> Stop | None:
     stopped = record.stopped
     if stopped is None:
         return None
-    return Stop(
-        stopped.get("outcome", "finished"),
-        stopped.get("reason", "finished"),
-        error=stopped.get("error"),
-    )
+    return Stop(stopped.get("outcome", "finished"), stopped.get("reason", "finished"))
 
 
 def _lanes_of(header: Mapping[str, Any]) -> int:

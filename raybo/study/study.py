@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,15 +27,24 @@ class Study:
     Any number of trials may be pending, and they are told in any order. A proposal depends only
     on the seed, the number of the trial and the trials so far: a study rebuilt from its trials
     proposes the same points.
+
+    `snap` moves a proposed config to the one that is evaluated, where the space cannot do so: the
+    grid of a rounded normal distribution, which is continuous for raybo.
     """
 
     def __init__(
-        self, space: AnySpace, method: Method, objective: Objective | None = None, seed: int = 0
+        self,
+        space: AnySpace,
+        method: Method,
+        objective: Objective | None = None,
+        seed: int = 0,
+        snap: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
     ) -> None:
         self.space = space
         self.method = method
         self.objective = objective or Objective()
         self.seed = seed
+        self._snap = snap
         self.trials: dict[int, Trial] = {}  # by number, in the order of their numbers
         self._rows: dict[int, Array] = {}
         self._seen: set[bytes] = set()
@@ -61,6 +70,8 @@ class Study:
         if self._key(config) in self._seen:
             config = self._fresh_config(rng)
             memo["replaced"] = True  # the memo describes another point than the config
+        if self._snap is not None:
+            config = self._snap(config)
         return self.add(Trial(number, config, memo=memo))
 
     def add(self, trial: Trial) -> Trial:

@@ -1,7 +1,6 @@
 """Ray Tune: RayBOSearch, a searcher with any of raybo's methods.
 
-The name is loaded on first use: the process that computes suggestions imports modules of this
-package, and must not pay for importing ray.tune.
+The name is loaded on first use, as those of raybo are: importing ray.tune takes seconds.
 """
 
 from __future__ import annotations

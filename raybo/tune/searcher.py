@@ -1,14 +1,13 @@
 """RayBOSearch: any method of raybo as the search algorithm of a Ray Tune run.
 
-What is promised: a suggestion is a function of the seed, the settings and the calls that Tune made
-before it, in their order, whatever the time that computing takes (see `raybo.tune.ahead`). So runs
-of one trial at a time repeat exactly, and parallel runs repeat if Tune's calls come in the same
-order. A model that fails is replaced by a point that fills the space, never by an exception.
+A suggestion depends only on the seed, the settings and the calls that Tune made before it, in
+their order, not on the time that computing takes (see `raybo.tune.suggestions`). So runs of one
+trial at a time repeat exactly, and parallel runs repeat if Tune's calls come in the same order.
+Where a model fails, a space-filling point is suggested instead; no exception reaches Tune.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,13 +22,13 @@ from ray.tune.search import (
     Searcher,
 )
 
-from raybo.errors import MethodError, SpaceError, StudyError
+from raybo.errors import MethodError, SpaceError, SpaceExhausted, StudyError
 from raybo.methods.base import Method
-from raybo.methods.registry import METHODS, describe_method
-from raybo.study.trial import Trial
-from raybo.tune.ahead import Ahead
-from raybo.tune.space.domains import holds
-from raybo.tune.space.json import describe, is_lost, rebuild
+from raybo.methods.registry import METHODS
+from raybo.runtime.proposals.proposer import Search
+from raybo.study.objective import Objective
+from raybo.study.trial import Trial, decode
+from raybo.tune.space.json import describe
 from raybo.tune.space.param_space import (
     ParamSpace,
     SearchSpace,
@@ -37,14 +36,15 @@ from raybo.tune.space.param_space import (
     search_space,
 )
 from raybo.tune.state import (
-    STATE_VERSION,
     check_objective,
-    raise_refusal,
+    method_to_json,
     read_state,
+    restored_method,
     restored_points,
+    write_state,
 )
-from raybo.tune.suggester import Search
-from raybo.tune.trials import Book, config_of, finish, lookup
+from raybo.tune.suggestions import BackgroundProposer, Suggestions
+from raybo.tune.trials import Trials, config_of, finish, lookup
 
 logger = logging.getLogger(__name__)
 
@@ -58,22 +58,22 @@ class RayBOSearch(Searcher):
         A Space, Box or dict of parameters of raybo, whose configs the trainable then gets. By
         default the `param_space` of the Tuner, with Tune's own domains, is searched.
     metric, mode
-        What to optimise, and "min" or "max"; by default what the TuneConfig says.
+        What to optimise, and "min" or "max"; by default those of the TuneConfig.
     points_to_evaluate
         Configs to try first, nested or flat ("net/lr"). What they leave open is drawn at random.
     evaluated_rewards
-        Values of the metric for these points, which are then known and not tried again.
+        Values of the metric at these points, which are then not evaluated again.
     method, method_options
         Name of a method and its options, or a method object.
     max_concurrent
-        Most trials at a time; better set `TuneConfig(max_concurrent_trials=...)`.
+        Limit of trials at a time; `TuneConfig(max_concurrent_trials=...)` is the better way.
     seed
         The same seed and the same calls give the same suggestions; None takes a random one.
 
     Notes
     -----
     NaN, infinities and errors are failures, which the method avoids; they are never values. A
-    trial that a scheduler stops early counts with its last value.
+    trial that a scheduler stops early has its last value.
     """
 
     def __init__(
@@ -101,9 +101,9 @@ class RayBOSearch(Searcher):
         self._max_concurrent = max_concurrent
         self._points = [dict(point) for point in points_to_evaluate or ()]
         self._evaluated: list[tuple[Mapping[str, Any], float | None, bool]] = []
-        self._book = Book()
+        self._trials = Trials()
         self._space: SearchSpace | None = None
-        self._ahead: Ahead | None = None
+        self._suggestions: Suggestions | None = None
         if evaluated_rewards is not None:
             self._take_rewards(list(evaluated_rewards))
         if space is not None:
@@ -112,7 +112,7 @@ class RayBOSearch(Searcher):
             if isinstance(own, ParamSpace):
                 logger.warning(UNRESOLVED_SEARCH_SPACE.format(par="space", cls="RayBOSearch"))
 
-    # --- what Tune says before it starts ---
+    # --- before Tune starts ---
 
     def set_search_properties(
         self,
@@ -121,7 +121,7 @@ class RayBOSearch(Searcher):
         config: dict[str, Any],
         **spec: Any,  # noqa: ARG002  (Ray's signature)
     ) -> bool:
-        """Take metric, mode and param_space; whether the latter was wanted."""
+        """Take metric, mode and param_space; return whether the param_space is searched."""
         check_objective(metric, mode)
         self._metric, self._mode = metric or self._metric, mode or self._mode
         if self._space is not None:
@@ -132,7 +132,8 @@ class RayBOSearch(Searcher):
     def set_max_concurrency(self, max_concurrent: int) -> bool:  # noqa: ARG002  (Ray's signature)
         """Leave counting to the ConcurrencyLimiter, whose limit replaces that of the searcher.
 
-        After a crash some trials are known here and not to Tune; a count of them could block.
+        After a crash this searcher may count trials that Tune has forgotten, and would wait for
+        them for ever.
         """
         self._max_concurrent = None
         return False
@@ -140,41 +141,45 @@ class RayBOSearch(Searcher):
     # --- the loop ---
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
-        """Config for a trial; None: not yet; FINISHED: every point has been tried."""
-        space = self._ready_space()
-        if trial_id in self._book.numbers:
-            return space.show(self._book.trials[self._book.numbers[trial_id]].config)
-        if self._max_concurrent is not None and len(self._book.live) >= self._max_concurrent:
+        """Return the config for a trial; None: not yet; FINISHED: every point has been tried."""
+        space, trials = self._ready_space(), self._trials
+        if trial_id in trials.numbers:
+            return space.show(trials.by_number[trials.numbers[trial_id]].config)
+        if self._max_concurrent is not None and len(trials.live) >= self._max_concurrent:
             return None
+        suggestions = self._started()  # also for a point: its process gets ready meanwhile
         if self._points:
             return self._next_point(space, trial_id)
-        ahead = self._started()
-        asked = ahead.ask()
-        if asked is None:
-            return None
-        number, answer = asked
-        if answer.exhausted is not None:
-            logger.warning("no more suggestions: %s", answer.exhausted)
+        try:
+            record = suggestions.ask()
+        except SpaceExhausted as error:
+            logger.warning("no more suggestions: %s", error)
             return Searcher.FINISHED  # type: ignore[return-value]  # so Ray documents it
-        raise_refusal(answer)
-        config = space.space.from_json(answer.config)
-        self._add(Trial(number, config, memo=answer.memo), trial_id)
-        ahead.prepare()
-        return space.show(config)
+        if record is None:
+            return None
+        trial = decode(record, space.space)
+        self._add(trial, trial_id)
+        suggestions.prepare()
+        return space.show(trial.config)
 
     def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
         """Note an intermediate result: it counts if the trial ends without another."""
         if self._knows(trial_id, result):
-            self._changed(self._book.report(trial_id, result, self._objective_metric))
+            trial = self._trials.report(trial_id, result, self._objective_metric)
+            if trial is not None:
+                self._changed(trial.number)
 
     def on_trial_complete(
         self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False
     ) -> None:
         """Learn from the end of a trial, also of one that this searcher did not suggest."""
-        if self._knows(trial_id, result) and self._book.unfinished(trial_id):
-            number = self._book.numbers[trial_id]
-            trial = self._book.complete(trial_id, result, error, self._objective_metric)
-            self._changed(number if trial is None else trial)
+        if self._knows(trial_id, result) and self._trials.unfinished(trial_id):
+            number = self._trials.numbers[trial_id]
+            trial = self._trials.complete(trial_id, result, error, self._objective_metric)
+            if trial is not None:
+                self._changed(number)
+            elif self._suggestions is not None:
+                self._suggestions.dropped(number)
 
     # --- warm start ---
 
@@ -204,7 +209,7 @@ class RayBOSearch(Searcher):
             self._evaluated.append((dict(parameters), value, error))
             return
         inner, _ = self._space.read(parameters, strict=False)
-        trial = Trial(self._book.take_number(), inner)
+        trial = Trial(self._trials.take_number(), inner)
         finish(trial, {"value": value}, error, "value")
         self._add(trial)
 
@@ -233,20 +238,19 @@ class RayBOSearch(Searcher):
 
     def save(self, checkpoint_path: str) -> None:
         """Write all that is known to a JSON file."""
-        spare = None if self._ahead is None else self._ahead.open_number
+        unused = None if self._suggestions is None else self._suggestions.next_number
+        space = self._space
         state = {
-            "raybo": "RayBOSearch",
-            "version": STATE_VERSION,
             "metric": self._metric,
             "mode": self._mode,
             "seed": self._seed,
-            "method": self._describe_method(),
+            "method": method_to_json(self._method, self._options),
             "points": [describe(point) for point in self._points],
             "evaluated": [describe([dict(p), v, e]) for p, v, e in self._evaluated],
-            "space": None if self._space is None else self._space.description,
-            "book": None if self._space is None else self._book.to_json(self._space.space, spare),
+            "space": None if space is None else space.description,
+            "book": None if space is None else self._trials.to_json(space.space, unused),
         }
-        Path(checkpoint_path).write_text(json.dumps(state))
+        write_state(Path(checkpoint_path), state)
 
     def restore(self, checkpoint_path: str) -> None:
         """Go on from a file that `save` wrote; nothing in it is executed.
@@ -255,10 +259,8 @@ class RayBOSearch(Searcher):
         """
         state = read_state(Path(checkpoint_path))
         self._metric, self._mode = state["metric"], state["mode"]
-        self._seed, self._ahead = state["seed"], None
-        name, options = state["method"]["name"], rebuild(state["method"]["options"])
-        if isinstance(self._method, str) and name in METHODS and not holds(options, is_lost):
-            self._method, self._options = name, options
+        self._seed, self._suggestions = state["seed"], None
+        self._method, self._options = restored_method(state["method"], self._method, self._options)
         self._points = restored_points(state["points"])
         self._evaluated = [tuple(item) for item in restored_points(state["evaluated"])]
         if state["space"] is None:
@@ -267,11 +269,11 @@ class RayBOSearch(Searcher):
             self._space = saved_search_space(state["space"])
         elif state["space"] != self._space.description:
             logger.warning("the state was saved with another space; what fits this one is kept")
-        self._book = Book.from_json(state["book"], self._space.space)
+        self._trials = Trials.from_json(state["book"], self._space.space)
 
     def __getstate__(self) -> dict[str, Any]:
         # Tune pickles searchers; the process that computes suggestions stays behind.
-        return {**self.__dict__, "_ahead": None}
+        return {**self.__dict__, "_suggestions": None}
 
     # --- inside ---
 
@@ -318,44 +320,42 @@ class RayBOSearch(Searcher):
         self._evaluated = [(p, v, False) for p, v in zip(self._points, rewards, strict=True)]
         self._points = []
 
-    def _started(self) -> Ahead:
-        if self._ahead is None:
+    def _started(self) -> Suggestions:
+        if self._suggestions is None:
             space = self._ready_space()
-            snap = space.snapped if space.rounds else None
             search = Search(
-                space.space, self._method, self._options, str(self._mode), self._seed, snap
+                space.space,
+                self._method,
+                Objective(str(self._mode)),
+                self._seed,
+                self._options,
+                space.snapped if space.rounds else None,
             )
-            self._ahead = Ahead(search, self._book)
-        return self._ahead
+            self._suggestions = Suggestions(BackgroundProposer(search, self._trials), self._trials)
+        return self._suggestions
 
     def _next_point(self, space: SearchSpace, trial_id: str) -> dict[str, Any]:
-        self._started()  # its process gets ready meanwhile
-        number = self._book.take_number()
+        number = self._trials.take_number()
         inner, shown = space.read(self._points[0], np.random.default_rng([self._seed, number]))
         del self._points[0]
         self._add(Trial(number, inner), trial_id)
         return dict(shown)
 
     def _add(self, trial: Trial, trial_id: str | None = None) -> None:
-        self._book.add(trial, trial_id)
-        self._changed(trial)
+        self._trials.add(trial, trial_id)
+        self._changed(trial.number)
 
     def _knows(self, trial_id: str, result: Mapping[str, Any] | None) -> bool:
         """Whether a trial is known, if need be from now on, by the config in its result."""
-        if trial_id not in self._book.numbers and self._space is not None and result:
+        if trial_id not in self._trials.numbers and self._space is not None and result:
             try:
                 inner, _ = self._space.read(config_of(result), strict=False)
             except SpaceError as problem:
                 logger.info("trial %s is not known, nor is its config: %s", trial_id, problem)
             else:
-                self._changed(self._book.adopt(trial_id, inner))
-        return trial_id in self._book.numbers
+                self._changed(self._trials.adopt(trial_id, inner).number)
+        return trial_id in self._trials.numbers
 
-    def _changed(self, trial: Trial | int | None) -> None:
-        if self._ahead is not None and trial is not None:
-            self._ahead.changed(trial)
-
-    def _describe_method(self) -> dict[str, Any]:
-        if isinstance(self._method, str):
-            return {"name": self._method, "options": describe(self._options)}
-        return {"name": describe_method(self._method)["name"], "options": None}
+    def _changed(self, number: int) -> None:
+        if self._suggestions is not None:
+            self._suggestions.changed(number)

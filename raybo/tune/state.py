@@ -1,17 +1,18 @@
-"""What a searcher checks and reads: its metric, refusals of a method, its saved state."""
+"""The saved state of a searcher: a JSON file, read without executing anything."""
 
 from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from raybo import errors
-from raybo.errors import RayboError, StudyError
+from raybo.errors import StudyError
+from raybo.methods.base import Method
+from raybo.methods.registry import METHODS, describe_method
 from raybo.tune.space.domains import holds
-from raybo.tune.space.json import is_lost, rebuild
-from raybo.tune.suggester import Answer
+from raybo.tune.space.json import describe, is_lost, rebuild
 
 logger = logging.getLogger(__name__)
 
@@ -29,16 +30,14 @@ def check_objective(metric: Any, mode: Any) -> None:
         raise StudyError(f"mode must be 'min' or 'max', got {mode!r}")
 
 
-def raise_refusal(answer: Answer) -> None:
-    """Raise the error with which a method refused its settings, if it did."""
-    if answer.refused is not None:
-        name, message = answer.refused
-        kind: type[RayboError] = getattr(errors, name, RayboError)
-        raise kind(message)
+def write_state(path: Path, state: Mapping[str, Any]) -> None:
+    """Write the state of a searcher."""
+    head = {"raybo": "RayBOSearch", "version": STATE_VERSION}
+    path.write_text(json.dumps({**head, **state}))
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """State that `RayBOSearch.save` wrote."""
+    """Return the state that `write_state` wrote."""
     try:
         state = json.loads(path.read_bytes())
     except ValueError:
@@ -52,8 +51,25 @@ def read_state(path: Path) -> dict[str, Any]:
     return state
 
 
+def method_to_json(method: str | Method, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a method, by its name, as JSON; of a method object only its class is kept."""
+    if isinstance(method, str):
+        return {"name": method, "options": describe(dict(options))}
+    return {"name": describe_method(method)["name"], "options": None}
+
+
+def restored_method(
+    saved: Mapping[str, Any], method: str | Method, options: Mapping[str, Any]
+) -> tuple[str | Method, dict[str, Any]]:
+    """Return the saved method and its options, or those given where JSON could not hold them."""
+    name, saved_options = saved["name"], rebuild(saved["options"])
+    if isinstance(method, str) and name in METHODS and not holds(saved_options, is_lost):
+        return name, saved_options
+    return method, dict(options)
+
+
 def restored_points(items: list[Any]) -> list[Any]:
-    """Saved points, but for those with an object that JSON could not hold."""
+    """Return the saved points, without those that hold an object JSON could not hold."""
     points = [rebuild(item) for item in items]
     kept = [point for point in points if not holds(point, is_lost)]
     if len(kept) < len(points):

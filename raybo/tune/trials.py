@@ -1,4 +1,4 @@
-"""Book: the trials of a searcher, by Tune's ids, and what their results say."""
+"""Trials: the trials of a searcher, and what Tune says about them."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from raybo.study.trial import State, Trial, TrialRecord, decode, encode
 
 logger = logging.getLogger(__name__)
 
-_RECENT = 20  # trials over which durations are averaged
-_SECONDS = "time_total_s"  # how Tune calls the duration of a trial
+RECENT_TRIALS = 20  # durations are averaged over these
+SECONDS_KEY = "time_total_s"  # Tune's name for the duration of a trial
 
 
-class Book:
-    """Trials by number, with the configs of raybo; Tune knows some of them by an id.
+class Trials:
+    """Trials by number, with raybo's configs; Tune knows some of them by an id.
 
-    Trials that Tune knows and the book does not, and the other way round, are normal: the files
-    of an experiment can be of different age, and Tune does not report trials that it cuts off.
+    It is normal that Tune knows trials that are not here, and the other way round: the files of an
+    experiment may differ in age, and Tune does not report trials that it cuts off.
     """
 
     def __init__(self) -> None:
-        self.trials: dict[int, Trial] = {}
+        self.by_number: dict[int, Trial] = {}
         self.numbers: dict[str, int] = {}  # by Tune's id
-        self.live: set[str] = set()  # suggested or heard of in this session, not complete
+        self.live: set[str] = set()  # ids that run in this session
         self._next = 0
         self._reported: dict[str, float] = {}  # last finite value of live trials
         self._again: set[str] = set()  # run again after a failure, or not suggested here
 
     @property
-    def told(self) -> int:
+    def n_finished(self) -> int:
         """Number of trials that are no longer pending."""
-        return sum(trial.state is not State.PENDING for trial in self.trials.values())
+        return sum(trial.state is not State.PENDING for trial in self.by_number.values())
 
     @property
-    def values(self) -> int:
+    def n_values(self) -> int:
         """Number of trials whose value is known."""
-        return sum(trial.state is State.DONE for trial in self.trials.values())
+        return sum(trial.state is State.DONE for trial in self.by_number.values())
 
     def take_number(self) -> int:
-        """Return a number for a trial, for good."""
+        """Return a number for a trial, which no other trial will get."""
         self._next += 1
         return self._next - 1
 
     def add(self, trial: Trial, trial_id: str | None = None) -> None:
-        """Take over a trial; one with an id is live."""
-        self.trials[trial.number] = trial
+        """Add a trial; one with an id is live."""
+        self.by_number[trial.number] = trial
         self._next = max(self._next, trial.number + 1)
         if trial_id is not None:
             self.numbers[trial_id] = trial.number
@@ -58,12 +58,12 @@ class Book:
     def unfinished(self, trial_id: str) -> bool:
         """Whether the trial is known and its final result is not."""
         number = self.numbers.get(trial_id)
-        done = number is None or self.trials[number].state is State.DONE
+        done = number is None or self.by_number[number].state is State.DONE
         return not done or trial_id in self._again
 
     def adopt(self, trial_id: str, config: Mapping[str, Any]) -> Trial:
-        """Trial for an id that was not suggested here: a failed one run again, or a new one."""
-        failed = (t for t in self.trials.values() if t.state is State.FAILED)
+        """Return the trial of an id not suggested here: a failed one run again, or a new one."""
+        failed = (t for t in self.by_number.values() if t.state is State.FAILED)
         trial = next((t for t in failed if t.config == config), None)
         if trial is None:
             trial = Trial(self.take_number(), config)
@@ -75,15 +75,15 @@ class Book:
     def report(self, trial_id: str, result: Mapping[str, Any], metric: str) -> Trial | None:
         """Note an intermediate result of a known trial; one without the metric is skipped.
 
-        Returns the trial if that changes what is known. It does where the end of the trial may
-        never be told: Ray's ConcurrencyLimiter hides the ends of trials that are run again, and
-        of those that it did not see begin.
+        Returns the trial if the result changes it. It does where Tune may never tell how the
+        trial ends: Ray's ConcurrencyLimiter hides the ends of trials that are run again, and of
+        those whose start it did not see.
         """
         try:
             value = finite_number(lookup(result, metric), metric)
         except ObjectiveError:
             value = None
-        trial = self.trials[self.numbers[trial_id]]
+        trial = self.by_number[self.numbers[trial_id]]
         if trial.state is not State.DONE:
             self.live.add(trial_id)
         if value is None:
@@ -100,45 +100,46 @@ class Book:
     def complete(
         self, trial_id: str, result: Mapping[str, Any] | None, error: bool, metric: str
     ) -> Trial | None:
-        """Record the end of a known trial; returns it, or None if it was never evaluated.
+        """Record the end of a known trial; return it, or None if it was never evaluated.
 
         Without a final value the last one reported counts, unless the trial failed. A trial that
-        was stopped before it reported anything is forgotten: nothing is known about its point.
+        was stopped before it reported anything is removed: nothing is known about its point.
         """
         self.live.discard(trial_id)
         self._again.discard(trial_id)
         last = self._reported.pop(trial_id, None)
-        trial = self.trials[self.numbers[trial_id]]
+        trial = self.by_number[self.numbers[trial_id]]
         if not error and result is None and last is None:
-            del self.trials[self.numbers.pop(trial_id)]
+            del self.by_number[self.numbers.pop(trial_id)]
             return None
         finish(trial, result or {}, error, metric, last)
         return trial
 
     @property
-    def seconds(self) -> float | None:
+    def mean_seconds(self) -> float | None:
         """Mean duration of the latest trials, as Tune reported it; None while unknown."""
-        known = [t.extra[_SECONDS] for t in self.trials.values() if _SECONDS in t.extra][-_RECENT:]
-        return sum(known) / len(known) if known else None
+        known = [t.extra[SECONDS_KEY] for t in self.by_number.values() if SECONDS_KEY in t.extra]
+        recent = known[-RECENT_TRIALS:]
+        return sum(recent) / len(recent) if recent else None
 
-    def to_json(self, space: AnySpace, spare: int | None = None) -> dict[str, Any]:
-        """All of it as JSON, but for what belongs to the session; `spare` was taken, not used."""
-        trials = [encode(trial, space).to_json() for trial in self.trials.values()]
-        next_number = self._next - 1 if spare == self._next - 1 else self._next
+    def to_json(self, space: AnySpace, unused: int | None = None) -> dict[str, Any]:
+        """Return the trials as JSON; the number `unused` was taken, but its trial is not here."""
+        trials = [encode(trial, space).to_json() for trial in self.by_number.values()]
+        next_number = self._next - 1 if unused == self._next - 1 else self._next
         return {"trials": trials, "ids": self.numbers, "next": next_number}
 
     @classmethod
-    def from_json(cls, item: Mapping[str, Any], space: AnySpace) -> Book:
-        """Book that `to_json` gave, without trials that do not fit a space changed since."""
-        book = cls()
+    def from_json(cls, item: Mapping[str, Any], space: AnySpace) -> Trials:
+        """Return the trials that `to_json` gave, without those that do not fit `space`."""
+        made = cls()
         for entry in item["trials"]:
             try:
-                book.add(decode(TrialRecord.from_json(entry), space))
+                made.add(decode(TrialRecord.from_json(entry), space))
             except SpaceError as error:
                 logger.warning("trial %s does not fit the space: %s", entry.get("number"), error)
-        book.numbers = {i: n for i, n in item["ids"].items() if n in book.trials}
-        book._next = max(book._next, item["next"])
-        return book
+        made.numbers = {i: n for i, n in item["ids"].items() if n in made.by_number}
+        made._next = max(made._next, item["next"])
+        return made
 
 
 def finish(
@@ -163,13 +164,13 @@ def finish(
         )
         return
     trial.state, trial.reason = State.DONE, None
-    seconds = result.get(_SECONDS)
+    seconds = result.get(SECONDS_KEY)
     if isinstance(seconds, int | float) and seconds >= 0:
-        trial.extra = {_SECONDS: float(seconds)}
+        trial.extra = {SECONDS_KEY: float(seconds)}
 
 
 def lookup(result: Mapping[str, Any], name: str) -> Any:
-    """Entry of a result, nested or flat; None if it is missing."""
+    """Return the entry of a result, nested or flat; None if it is missing."""
     value: Any = result.get(name)
     if value is None:
         value = result
@@ -179,7 +180,7 @@ def lookup(result: Mapping[str, Any], name: str) -> Any:
 
 
 def config_of(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Config of a trial, found in its result."""
+    """Return the config of a trial, from its result."""
     flat = {k[len("config/") :]: v for k, v in result.items() if str(k).startswith("config/")}
     inside = result.get("config")
     return {**inside, **flat} if isinstance(inside, Mapping) else flat

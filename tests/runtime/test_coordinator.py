@@ -5,27 +5,32 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from raybo.errors import JournalError, StudyFailed
+from raybo.methods.base import Data, Proposal
 from raybo.methods.random_search import RandomSearch
-from raybo.runtime import coordinator as coordinator_module
+from raybo.report.progress import Progress
 from raybo.runtime.backend import ProposerFailed, ProposerLost
-from raybo.runtime.coordinator import Coordinator
+from raybo.runtime.coordinator import Command, Coordinator, News
+from raybo.runtime.evaluations.evaluate import Evaluation
 from raybo.runtime.evaluations.failures import Failure, failure_of_result
-from raybo.runtime.proposals.proposer import Proposer, Search
-from raybo.runtime.session import Plan, Settings
-from raybo.runtime.writer import Ledger
+from raybo.runtime.proposals.proposer import Call, Proposals, Proposer, Search
+from raybo.runtime.session import Session, Settings
+from raybo.runtime.writer import JournalWriter
 from raybo.space.parameters import Float, Int
 from raybo.space.space import Space
 from raybo.study.journal.journal import Journal
 from raybo.study.journal.record import Record
-from raybo.study.journal.storage import FolderStore
+from raybo.study.journal.storage import FolderStore, Store
 from raybo.study.objective import Objective
-from raybo.study.trial import State
+from raybo.study.outcome import Stop
+from raybo.study.trial import State, TrialRecord
 
 SPACE = Space({"x": Float(0, 1)})
 SETTINGS = Settings(
@@ -43,11 +48,15 @@ Evaluate = Callable[[float], Any]
 
 
 class Lanes:
-    """RandomSearch in several lanes."""
+    """RandomSearch in several lanes; a memo notes how many trials the proposal has seen."""
 
     def __init__(self, space: Space, lanes: int) -> None:
         self.lanes = lanes
-        self.propose = RandomSearch(space).propose
+        self._random = RandomSearch(space)
+
+    def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
+        memo = {"results": data.n_told, "trials": data.n_rows}
+        return replace(self._random.propose(data, rng), memo=memo)
 
 
 class FakeBackend:
@@ -56,46 +65,46 @@ class FakeBackend:
     None means that the evaluation never ends.
     """
 
-    def __init__(self, evaluate: Evaluate, space: Space = SPACE, lanes: int = 1) -> None:
-        search = Search(space, Lanes(space, lanes), Objective(), 0)
-        self.make = lambda: Proposer(search)
+    def __init__(
+        self, evaluate: Evaluate, space: Space = SPACE, lanes: int = 1, seconds: float = 0.001
+    ) -> None:
+        self.search = Search(space, Lanes(space, lanes), Objective(), 0)
         self.proposers: dict[int, Proposer] = {}
         self.evaluate = evaluate
+        self.seconds = seconds  # of an evaluation
         self.cancelled: list[str] = []
-        self.submitted: list[str] = []
         self.calls: list[tuple[int, list[int]]] = []
+        self.active = 0  # evaluations that run
+        self.most_active = 0
         self.node = "node-a"
         self.dead: set[str] = set()
         self.losses = 0  # proposers to lose
         self.coordinator: Coordinator | None = None
 
-    async def propose(
-        self, lane: int, updates: Any, drop: Any, numbers: Any, haste: int
-    ) -> dict[str, Any]:
-        self.calls.append((lane, list(numbers)))
+    async def propose(self, lane: int, call: Call) -> Proposals:
+        self.calls.append((lane, list(call.numbers)))
         await asyncio.sleep(0)
         if self.losses:
             self.losses -= 1
             self.proposers.pop(lane, None)
             raise ProposerLost("gone")
-        return self.proposers.setdefault(lane, self.make()).propose(updates, drop, numbers, haste)
+        answer = self.proposers.setdefault(lane, Proposer(self.search)).propose(call)
+        return replace(answer, seconds=0.0)
 
     def submit(self, attempt: str, config: Any, resources: Any) -> Any:
         assert resources["num_cpus"] == 1
-        self.submitted.append(attempt)
         return attempt, config
 
-    async def outcome(self, handle: Any) -> Any:
+    async def evaluation(self, handle: Any) -> Evaluation | Failure:
         attempt, config = handle
         assert self.coordinator is not None
-        self.coordinator.pool.started(attempt, self.node, 1)
+        self.coordinator.started(attempt, self.node, 1)
+        self.active += 1
+        self.most_active = max(self.most_active, self.active)
         value = self.evaluate(config.get("x", 0.0))
-        await asyncio.sleep(0.001)
-        if value is None:
-            await asyncio.sleep(60)
-        if isinstance(value, Failure):
-            return value
-        return {"value": value, "extra": {}, "started": 1.0, "seconds": 0.5}
+        await asyncio.sleep(60 if value is None else self.seconds)
+        self.active -= 1
+        return value if isinstance(value, Failure) else Evaluation(value, {}, None, 1.0, 0.5)
 
     def cancel(self, handle: Any) -> None:
         self.cancelled.append(handle[0])
@@ -104,44 +113,54 @@ class FakeBackend:
         return self.dead
 
 
+@dataclass
+class Ended:
+    """What a driver learnt from a session."""
+
+    stop: Stop
+    progress: Progress
+    trials: list[TrialRecord]
+
+
 def run(
     folder: Path,
     backend: FakeBackend,
-    during: Callable[[Coordinator], None] | None = None,
+    during: Callable[[News], Command | None] = lambda _: None,
     session: str = "s",
     lanes: int = 1,
     points: tuple[Any, ...] = (),
     given: tuple[Any, ...] = (),
+    store: Store | None = None,
+    make_journal: Callable[[Path], Journal] = Journal,
     **changes: Any,
-) -> Coordinator:
-    """Run a session to its end; `during` is called every few milliseconds."""
-    plan = Plan(
-        name="t",
+) -> Ended:
+    """Run a session to its end; `during` gets the news every few milliseconds."""
+    plan = Session(
+        id=session,
         storage=str(folder),
         spool="",
-        session=session,
-        who={},
-        header={"name": "t", "mode": "min"},
+        holder={},
+        header={"name": "t", "mode": "min", "lanes": lanes},
         settings=replace(SETTINGS, **changes),
-        lanes=lanes,
         points=points,
         given=given,
     )
 
-    async def go() -> Coordinator:
-        ledger = Ledger(FolderStore(folder), Journal(folder))
-        made = Coordinator(plan, ledger, backend, SPACE, Objective())
+    async def go() -> Ended:
+        writer = JournalWriter(store or FolderStore(folder), make_journal(folder))
+        made = Coordinator(plan, writer, backend, SPACE, Objective(), nodes_seconds=0.01)
         backend.coordinator = made
-        running = asyncio.ensure_future(made.run())
+        trials: list[TrialRecord] = []
+        command = Command.RUN
         try:
-            while not running.done():
-                if during is not None:
-                    during(made)
-                await asyncio.wait([running], timeout=0.005)
-            running.result()
+            while True:
+                news = await made.poll(len(trials), 0.005, command)
+                trials += news.trials
+                if news.stop is not None:
+                    return Ended(news.stop, news.progress, trials)
+                command = during(news) or command
         finally:
-            ledger.journal.close()  # as the end of its process would
-        return made
+            writer.release()  # as the end of its process would
 
     return asyncio.run(asyncio.wait_for(go(), 30))
 
@@ -156,24 +175,23 @@ def numbers(record: Record, state: State) -> list[int]:
 
 def test_a_study_runs_to_its_budget_and_is_on_disk(tmp_path: Path) -> None:
     done = run(tmp_path, FakeBackend(lambda x: x))
-    assert (done.state, done.stop and done.stop.kind) == ("finished", "max_trials")
+    assert (done.stop.kind, done.stop.error) == ("max_trials", None)
     record = recorded(tmp_path)
     assert numbers(record, State.DONE) == list(range(10))
     assert all(trial.attempts == 1 for trial in record.trials)
     assert record.stopped
     assert record.stopped["outcome"] == "max_trials"
-    assert done.ledger.acknowledged == record.order
+    assert [trial.number for trial in done.trials] == record.order
 
 
 def test_never_more_trials_run_than_there_are_workers(tmp_path: Path) -> None:
-    most = []
-    run(tmp_path, FakeBackend(lambda x: x), lambda c: most.append(len(c.pool.running)))
-    assert max(most) <= 3
+    backend = FakeBackend(lambda x: x)
+    run(tmp_path, backend)
+    assert backend.most_active == 3
 
 
 def test_a_finished_study_goes_on_with_a_larger_budget(tmp_path: Path) -> None:
-    backend = FakeBackend(lambda x: x)
-    run(tmp_path, backend)
+    run(tmp_path, FakeBackend(lambda x: x))
     run(tmp_path, FakeBackend(lambda x: x), session="again")
     assert len(recorded(tmp_path).trials) == 10
     run(tmp_path, FakeBackend(lambda x: x), session="more", max_trials=15)
@@ -193,15 +211,14 @@ def test_the_same_seed_proposes_the_same_points(tmp_path: Path) -> None:
 def test_lanes_have_equal_shares(tmp_path: Path) -> None:
     backend = FakeBackend(lambda x: x, lanes=4)
     run(tmp_path, backend, lanes=4, max_trials=12)
-    assert numbers(recorded(tmp_path), State.DONE) == list(range(12))
+    trials = recorded(tmp_path).trials
+    assert [trial.number for trial in trials] == list(range(12))
+    assert [trial.memo["trials"] for trial in trials] == [n // 4 for n in range(12)]
     asked: dict[int, list[int]] = {}
     for lane, call in backend.calls:
         asked.setdefault(lane, []).extend(call)
     assert {lane: len(set(call)) for lane, call in asked.items()} == dict.fromkeys(range(4), 3)
     assert all(n % 4 == lane for lane, call in asked.items() for n in call)
-    assert {lane: set(p._study.trials) for lane, p in backend.proposers.items()} == {
-        lane: {lane, lane + 4, lane + 8} for lane in range(4)
-    }
 
 
 def test_known_points_count_as_data_but_not_as_trials(tmp_path: Path) -> None:
@@ -212,8 +229,8 @@ def test_known_points_count_as_data_but_not_as_trials(tmp_path: Path) -> None:
     assert [t.config["x"] for t in record.trials[:3]] == [0.25, 0.75, 0.5]
     assert [t.value for t in record.trials[:2]] == [4.0, 2.0]
     assert [t.attempts for t in record.trials] == [0, 0, 1, 1, 1, 1]
-    assert done.snapshot().best_value == 2.0
-    assert set(backend.proposers[0]._study.trials) >= {0, 1, 2}
+    assert done.progress.best_value == 2.0
+    assert all(t.memo["results"] >= 2 for t in record.trials[3:])
     run(tmp_path, backend, session="again", given=given, points=({"x": 0.5},), max_trials=5)
     assert len(recorded(tmp_path).trials) == 7
 
@@ -246,8 +263,7 @@ def test_a_result_that_is_no_number_is_not_tried_again(tmp_path: Path) -> None:
 def test_failures_alike_end_the_study(tmp_path: Path) -> None:
     backend = FakeBackend(lambda _: Failure("exception", "ValueError: no (o.py:3)", "v", "Trace!"))
     done = run(tmp_path, backend, max_trials=100)
-    assert done.stop
-    assert (done.state, done.stop.error) == ("failed", "StudyFailed")
+    assert done.stop.error is StudyFailed
     assert re.match(r"the first [5-8] trials all failed in the same way", done.stop.text)
     assert "ValueError: no (o.py:3)" in done.stop.text
     assert "Trace!" in done.stop.text
@@ -256,67 +272,54 @@ def test_failures_alike_end_the_study(tmp_path: Path) -> None:
 def test_a_repaired_study_is_not_stopped_for_old_failures(tmp_path: Path) -> None:
     run(tmp_path, FakeBackend(lambda _: failure_of_result("nan")), max_trials=100)
     done = run(tmp_path, FakeBackend(lambda x: x), session="repaired", max_trials=20)
-    assert done.state == "finished"
+    assert done.stop.error is None
     assert len(numbers(recorded(tmp_path), State.DONE)) >= 12
 
 
-def test_a_timeout_cancels_and_is_not_tried_again(tmp_path: Path) -> None:
-    backend = FakeBackend(lambda x: None if x < 0.5 else x)
-    run(tmp_path, backend, timeout=0.02)
-    failed = [t for t in recorded(tmp_path).trials if t.state is State.FAILED]
+def test_a_timeout_cancels_and_the_late_result_is_dropped(tmp_path: Path) -> None:
+    backend = FakeBackend(lambda x: x)
+
+    async def evaluation(handle: Any) -> Any:
+        backend.seconds = 0.4 if handle[1]["x"] < 0.5 else 0.001
+        return await FakeBackend.evaluation(backend, handle)
+
+    backend.evaluation = evaluation  # type: ignore[method-assign]
+    run(tmp_path, backend, timeout=0.02, max_trials=12)
+    record = recorded(tmp_path)
+    failed = [t for t in record.trials if t.state is State.FAILED]
     assert failed
-    assert {t.reason for t in failed} == {"timeout after 0.02 s"}
+    assert {(t.reason, t.attempts) for t in failed} == {("timeout after 0.02 s", 1)}
     assert len(backend.cancelled) == len(failed)
+    assert sorted(record.order) == list(range(12))
 
 
-def test_attempts_on_a_dead_node_are_given_up_and_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(coordinator_module, "_NODES_SECONDS", 0.01)
+def test_attempts_on_a_dead_node_are_given_up_and_tried_again(tmp_path: Path) -> None:
     backend = FakeBackend(lambda _: None)
 
-    def node_dies(c: Coordinator) -> None:
-        if sum(a.node == "node-a" for a in c.pool.running.values()) == 3:
+    def node_dies(_: News) -> None:
+        if backend.active == 3 and backend.node == "node-a":
             backend.dead, backend.node, backend.evaluate = {"node-a"}, "node-b", lambda x: x
 
     done = run(tmp_path, backend, node_dies)
-    assert done.state == "finished"
+    assert done.stop.error is None
     trials = recorded(tmp_path).trials
     assert [t.state for t in trials] == [State.DONE] * 10
     assert [t.attempts for t in trials[:3]] == [2, 2, 2]
 
 
-def test_late_results_of_an_attempt_that_was_given_up_are_dropped(tmp_path: Path) -> None:
-    plan_seen: list[str] = []
-
-    def late(c: Coordinator) -> None:
-        if not plan_seen and c.pool.running:
-            attempt = next(iter(c.pool.running.values()))
-            plan_seen.append(attempt.id)
-            c.pool._end(attempt, {}, Failure("lost", "given up", "lost"))
-
-    run(tmp_path, FakeBackend(lambda x: x), late)
-    record = recorded(tmp_path)
-    assert numbers(record, State.DONE) == list(range(10))
-    assert sorted(record.order) == list(range(10))
-
-
 def test_draining_waits_for_what_runs_and_starts_nothing(tmp_path: Path) -> None:
-    done = run(tmp_path, FakeBackend(lambda x: x), lambda c: c.drain(), max_trials=1000)
-    assert (done.state, done.stop and done.stop.kind) == ("finished", "interrupted")
+    backend = FakeBackend(lambda x: x, seconds=0.05)
+    done = run(tmp_path, backend, lambda _: Command.DRAIN, max_trials=1000)
+    assert (done.stop.kind, done.stop.error) == ("interrupted", None)
     record = recorded(tmp_path)
     assert numbers(record, State.PENDING) == []
     assert len(record.trials) < 1000
 
 
 def test_stopping_leaves_trials_pending_that_are_evaluated_later(tmp_path: Path) -> None:
-    def stop(c: Coordinator) -> None:
-        if len(c.pool.running) == 3:
-            c.stop_now()
-
     backend = FakeBackend(lambda _: None)
-    done = run(tmp_path, backend, stop)
-    assert done.state == "finished"
+    done = run(tmp_path, backend, lambda _: Command.STOP if backend.active == 3 else None)
+    assert (done.stop.kind, done.stop.error) == ("interrupted", None)
     record = recorded(tmp_path)
     assert numbers(record, State.PENDING) == [0, 1, 2]
     assert len(backend.cancelled) == 3
@@ -331,12 +334,12 @@ def test_a_killed_session_loses_nothing_and_doubles_nothing(tmp_path: Path) -> N
     class Killed(Exception):
         pass
 
-    def kill(c: Coordinator) -> None:
-        if len(c.ledger.acknowledged) >= 4:
+    def kill(news: News) -> None:
+        if news.progress.done >= 4:
             raise Killed
 
     for _ in range(2):
-        backend = FakeBackend(lambda x: x)
+        backend = FakeBackend(lambda x: x, seconds=0.05)
         evaluations = iter([None])  # the first trial is still running when the session is killed
         backend.evaluate = lambda x, values=evaluations: next(values, x)
         with pytest.raises(Killed):
@@ -351,12 +354,12 @@ def test_a_killed_session_loses_nothing_and_doubles_nothing(tmp_path: Path) -> N
 
 
 def test_a_trial_that_is_interrupted_too_often_is_given_up(tmp_path: Path) -> None:
-    def kill(c: Coordinator) -> None:
-        if c.pool.running:
+    def kill(news: News) -> None:
+        if news.progress.running:
             raise InterruptedError
 
     losses = 0
-    while losses < 10:  # a session may end before its beginning is on disk
+    while losses < 10:  # a session may end before its first events are on disk
         with pytest.raises(InterruptedError):
             run(tmp_path, FakeBackend(lambda _: None), kill, workers=1)
         losses = max((entry.losses for entry in recorded(tmp_path).entries.values()), default=0)
@@ -370,61 +373,61 @@ def test_a_trial_that_is_interrupted_too_often_is_given_up(tmp_path: Path) -> No
 def test_the_target_stops_the_study_at_once(tmp_path: Path) -> None:
     given = (({"x": 0.5}, -1.0),)
     done = run(tmp_path, FakeBackend(lambda _: None), given=given, target=-0.5)
-    assert (done.state, done.stop and done.stop.kind) == ("finished", "target")
+    assert (done.stop.kind, done.stop.error) == ("target", None)
 
 
 def test_max_seconds_drains(tmp_path: Path) -> None:
     done = run(tmp_path, FakeBackend(lambda x: x), max_seconds=0.05, max_trials=None)
-    assert (done.state, done.stop and done.stop.kind) == ("finished", "max_seconds")
+    assert (done.stop.kind, done.stop.error) == ("max_seconds", None)
 
 
-def test_a_lost_proposer_is_replaced_and_told_everything(tmp_path: Path) -> None:
+def test_a_new_proposer_in_place_of_a_lost_one_sees_every_trial(tmp_path: Path) -> None:
     backend = FakeBackend(lambda x: x)
 
-    def lose(c: Coordinator) -> None:
-        if len(c.ledger.acknowledged) >= 4 and not backend.losses:
+    def lose(news: News) -> None:
+        if news.progress.done >= 4 and not backend.losses:
             backend.losses = 1 if len(backend.calls) < 20 else 0
 
     done = run(tmp_path, backend, lose, max_trials=30)
-    assert done.state == "finished"
-    assert numbers(recorded(tmp_path), State.DONE) == list(range(30))
-    assert len(backend.proposers[0]._study.trials) == 30
+    assert done.stop.error is None
+    trials = recorded(tmp_path).trials
+    assert [trial.state for trial in trials] == [State.DONE] * 30
+    assert trials[-1].memo["trials"] == 29
 
 
 def test_a_proposer_that_always_dies_ends_the_study(tmp_path: Path) -> None:
     backend = FakeBackend(lambda x: x)
     backend.losses = 1000
     done = run(tmp_path, backend)
-    assert done.state == "failed"
-    assert done.stop
+    assert done.stop.error is StudyFailed
     assert "died 5 times in a row" in done.stop.text
 
 
 def test_an_error_of_the_method_ends_the_study(tmp_path: Path) -> None:
     class Broken(FakeBackend):
-        async def propose(self, *call: Any) -> dict[str, Any]:
+        async def propose(self, lane: int, call: Call) -> Proposals:
             raise ProposerFailed("KeyError: 'z'")
 
     done = run(tmp_path, Broken(lambda x: x))
-    assert done.state == "failed"
-    assert done.stop
+    assert done.stop.error is StudyFailed
     assert "the method failed at trial 0" in done.stop.text
 
 
 def test_an_exhausted_space_ends_the_study_in_peace(tmp_path: Path) -> None:
     space = Space({"x": Int(1, 4)})
     done = run(tmp_path, FakeBackend(lambda x: x, space))
-    assert (done.state, done.stop and done.stop.kind) == ("finished", "exhausted")
+    assert (done.stop.kind, done.stop.error) == ("exhausted", None)
     assert sorted(t.config["x"] for t in recorded(tmp_path).trials) == [1, 2, 3, 4]
 
 
-def test_resources_may_be_a_callable_of_the_config(tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", [KeyError("big"), SystemExit("big")], ids=repr)
+def test_resources_may_be_a_callable_of_the_config(tmp_path: Path, error: BaseException) -> None:
     seen: list[float] = []
 
     def resources(config: Any) -> dict[str, Any]:
         seen.append(config["x"])
         if config["x"] < 0.3:
-            raise KeyError("big")
+            raise error
         return {"num_cpus": 1}
 
     run(tmp_path, FakeBackend(lambda x: x), resources=resources, max_trials=12)
@@ -432,45 +435,48 @@ def test_resources_may_be_a_callable_of_the_config(tmp_path: Path) -> None:
     assert sorted(seen) == sorted(t.config["x"] for t in trials)
     assert {t.state: t.reason for t in trials} == {
         State.DONE: None,
-        State.FAILED: "resources: KeyError: 'big'",
+        State.FAILED: f"resources: {type(error).__name__}: {error}",
     }
 
 
-def test_a_journal_that_cannot_be_written_ends_the_study(tmp_path: Path) -> None:
-    def take_over(c: Coordinator) -> None:
-        if len(c.ledger.acknowledged) >= 3:
+def test_a_journal_taken_over_by_another_writer_ends_the_study(tmp_path: Path) -> None:
+    def take_over(news: News) -> None:
+        if news.progress.done >= 3:
             (tmp_path / "other").write_text('{"epoch": 99, "pid": 1, "since": 0}')
             (tmp_path / "other").replace(tmp_path / "journal.lock")  # at once, as a writer does
 
     done = run(tmp_path, FakeBackend(lambda x: x), take_over, max_trials=10_000)
-    assert done.state == "failed"
-    assert done.stop
-    assert done.stop.error == "JournalError"
+    assert done.stop.error is JournalError
     assert "taken over by pid 1" in done.stop.text
-    assert recorded(tmp_path).order == done.ledger.acknowledged
+    assert recorded(tmp_path).order == [trial.number for trial in done.trials]
+
+
+def test_any_error_of_a_write_ends_the_study(tmp_path: Path) -> None:
+    class NoThreads(Journal):
+        def append(self, *events: Any) -> None:
+            if self.next_seq > 10:
+                raise RuntimeError("can't start new thread")
+            super().append(*events)
+
+    done = run(tmp_path, FakeBackend(lambda x: x), make_journal=NoThreads)
+    assert done.stop.error is JournalError
+    assert "cannot write: RuntimeError: can't start new thread" in done.stop.text
+    assert recorded(tmp_path).order == [trial.number for trial in done.trials]
+
+
+def test_any_error_at_the_end_is_reported_and_loses_nothing(tmp_path: Path) -> None:
+    class NoEnd(FolderStore):
+        def push(self, size: int, closing: bool = False) -> None:
+            if closing:
+                raise ValueError("no end")
+
+    done = run(tmp_path, FakeBackend(lambda x: x), store=NoEnd(tmp_path))
+    assert done.stop.error is StudyFailed
+    assert "ValueError: no end" in done.stop.text
+    assert numbers(recorded(tmp_path), State.DONE) == list(range(10))
 
 
 def test_with_cheap_proposals_one_worker_waits_for_every_result(tmp_path: Path) -> None:
-    """Then the run is the sequential one: each trial is asked when all before it are told."""
-    backend = FakeBackend(lambda x: x)
-    known: list[tuple[int, int]] = []
-
-    class Watching(Proposer):
-        def propose(self, updates: Any, drop: Any, numbers: Any, haste: int) -> dict[str, Any]:
-            answer = super().propose(updates, drop, numbers, haste)
-            told = sum(t.state is State.DONE for t in self._study.trials.values())
-            known.extend((number, told) for number in numbers)
-            return {**answer, "seconds": 0.0}
-
-    search = Search(SPACE, Lanes(SPACE, 1), Objective(), 0)
-    backend.make = lambda: Watching(search)
-    slow = backend.outcome
-
-    async def outcome(handle: Any) -> Any:
-        await asyncio.sleep(0.4)
-        return await slow(handle)
-
-    backend.outcome = outcome  # type: ignore[method-assign]
-    run(tmp_path, backend, workers=1, max_trials=5)
-    last = dict(known)  # the last time that each number was proposed
-    assert last == {n: n for n in range(5)}
+    """Then the run is the sequential one: each trial is proposed when all before it are done."""
+    run(tmp_path, FakeBackend(lambda x: x, seconds=0.35), workers=1, max_trials=5)
+    assert [t.memo["results"] for t in recorded(tmp_path).trials] == list(range(5))

@@ -8,4 +8,4 @@ import pytest
 @pytest.fixture(autouse=True)
 def no_ray(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "ray" not in request.keywords:
-        monkeypatch.setattr("raybo.tune.worker.ray.is_initialized", lambda: False)
+        monkeypatch.setattr("ray.is_initialized", lambda: False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +18,9 @@ from ray.tune.search import ConcurrencyLimiter, Searcher
 from raybo import Box, Float, Int, Space
 from raybo.errors import MethodError, RayboError, SpaceError, StudyError
 from raybo.methods.random_search import RandomSearch
-from raybo.study.trial import State
+from raybo.study.trial import State, TrialRecord
 from raybo.tune import RayBOSearch
+from raybo.tune.space.param_space import ParamSpace
 
 SPACE: dict[str, Any] = {
     "lr": tune.loguniform(1e-4, 1e-1),
@@ -34,8 +36,16 @@ def searcher(space: Any = SPACE, **options: Any) -> RayBOSearch:
     return made
 
 
-def trials(search: RayBOSearch) -> list[Any]:
-    return list(search._book.trials.values())
+def state(search: RayBOSearch) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        search.save(f"{folder}/state")
+        saved: dict[str, Any] = json.loads(Path(folder, "state").read_text())
+        return saved
+
+
+def trials(search: RayBOSearch) -> list[TrialRecord]:
+    book = state(search)["book"] or {"trials": []}
+    return [TrialRecord.from_json(item) for item in book["trials"]]
 
 
 def restored(search: RayBOSearch, folder: Path, **options: Any) -> RayBOSearch:
@@ -190,8 +200,7 @@ def test_unknown_trial_is_learnt_from_by_the_config_in_its_result() -> None:
     search.on_trial_complete("elsewhere", {"loss": 0.7, **flat})
     [trial] = trials(search)
     assert trial.value == 0.5
-    assert search._space is not None
-    assert search._space.show(trial.config)["net"]["width"] == 16
+    assert trial.config["net"]["width"] == 16
 
 
 @pytest.mark.parametrize("suggested", [True, False])
@@ -220,6 +229,15 @@ def test_unknown_trial_without_a_usable_config_is_ignored(result: Any) -> None:
     search.on_trial_complete("elsewhere", error=True)
     assert trials(search) == []
     RayBOSearch().on_trial_complete("elsewhere", result)
+
+
+def test_the_method_sees_the_rounded_values_that_the_trainable_gets() -> None:
+    space = {"a": tune.uniform(0, 1), "noise": tune.qrandn(0.0, 1.0, 0.25)}
+    search = searcher(space, method="bo", method_options={"n_init": 2})
+    for i in range(4):
+        shown = search.suggest(f"t{i}")
+        assert trials(search)[-1].config == ParamSpace(space).read(shown)[0]
+        search.on_trial_complete(f"t{i}", {"loss": shown["noise"]})
 
 
 # --- warm start ---
@@ -310,14 +328,14 @@ def test_state_is_json_and_is_read_without_pickle(
     search.on_trial_complete("t0", {"loss": 1.0})
     search.suggest("t1")
     search.save(str(tmp_path / "state"))
-    state = json.loads((tmp_path / "state").read_text())
-    assert state["metric"] == "loss"
+    saved = json.loads((tmp_path / "state").read_text())
+    assert saved["metric"] == "loss"
     monkeypatch.setattr(pickle, "load", None)
     monkeypatch.setattr(pickle, "loads", None)
     again = RayBOSearch(method="random")
     again.restore(str(tmp_path / "state"))
     again.save(str(tmp_path / "again"))
-    assert json.loads((tmp_path / "again").read_text()) == state
+    assert json.loads((tmp_path / "again").read_text()) == saved
 
 
 def test_restored_model_continues_exactly(tmp_path: Path) -> None:
@@ -340,8 +358,7 @@ def test_saving_with_a_suggestion_in_the_making_changes_nothing(tmp_path: Path) 
         search.suggest(f"t{i}")
     search.on_trial_complete("t0", {"loss": 1.0, "time_total_s": 0.1})
     search.suggest("t4")
-    assert search._ahead is not None
-    assert search._ahead.open_number == 5
+    assert state(search)["book"]["next"] == 5  # though the next suggestion is being computed
     assert restored(search, tmp_path).suggest("t5") == search.suggest("t5")
 
 
@@ -412,4 +429,5 @@ def test_method_comes_back_with_its_options(tmp_path: Path) -> None:
         method_options={"n_init": 4},
     )
     again = restored(search, tmp_path, method="random")
-    assert (again._method, again._options) == ("bo", {"n_init": 4})
+    assert state(again)["method"] == state(search)["method"]
+    assert state(again)["method"]["name"] == "bo"

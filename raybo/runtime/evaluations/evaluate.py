@@ -1,4 +1,4 @@
-"""Remote evaluation of one config. Runs in the workers, hence loads no torch."""
+"""Evaluation of one config. This module is loaded by the workers, hence imports no torch."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import functools
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import ray
 
 from raybo.errors import ObjectiveError
-from raybo.runtime.evaluations.failures import failure_of_exception, failure_of_result
+from raybo.runtime.evaluations.failures import (
+    Failure,
+    failure_of_exception,
+    failure_of_loading,
+    failure_of_result,
+)
 from raybo.runtime.evaluations.plain_json import plain_extra
+from raybo.runtime.timeouts import CONFIRM_SECONDS, LOAD_SECONDS
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective
-
-_FETCH_SECONDS = 600.0  # for the objective and its data to arrive on a node
 
 
 @dataclass(frozen=True)
@@ -29,38 +33,65 @@ class Work:
     objective: Objective
 
 
-def evaluate(work: Work, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Outcome of one config (in JSON): `value` and `extra`, or `failure`; `started`, `seconds`.
+@dataclass(frozen=True)
+class Evaluation:
+    """What one attempt at a trial gave: a value, or a failure."""
 
-    Whatever the objective does short of ending the process is in the outcome, as plain data: an
-    exception that cannot be pickled, or a result that is huge, never travels.
+    value: float | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    failure: Failure | None = None
+    started: float = 0.0  # seconds since the epoch
+    seconds: float = 0.0
+
+
+def evaluate(work: Work, config: Mapping[str, Any]) -> Evaluation:
+    """Return the evaluation of a config, given in JSON.
+
+    Whatever the objective does, short of ending its process, becomes plain data: an exception that
+    cannot be pickled, or a result that is huge, never leaves the worker.
     """
     started, clock = time.time(), time.perf_counter()
-    outcome: dict[str, Any]
+    value, extra, failure = None, {}, None
     try:
-        value, extra = work.objective.parse(work.function(work.space.from_json(config)))
-        outcome = {"value": value, "extra": plain_extra(extra)}
+        value, found = work.objective.parse(work.function(work.space.from_json(config)))
+        extra = plain_extra(found)
     except ObjectiveError as error:
-        outcome = {"failure": asdict(failure_of_result(str(error)))}
-    except (Exception, SystemExit) as error:  # noqa: BLE001  (any fault of the user's code)
-        outcome = {"failure": asdict(failure_of_exception(error))}
-    return {**outcome, "started": started, "seconds": time.perf_counter() - clock}
+        failure = failure_of_result(str(error))
+    except BaseException as error:  # noqa: BLE001  (also SystemExit, GeneratorExit and the like)
+        value, failure = None, failure_of_exception(error)
+    return Evaluation(value, extra, failure, started, time.perf_counter() - clock)
 
 
 @ray.remote(max_retries=0)
-def evaluate_remotely(
-    parcel: list[Any], attempt: str, config: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Evaluate in a worker; tell the coordinator that it has begun, and where."""
-    work = _unpack(parcel[0])
-    parcel[1].started.remote(attempt, _node(), os.getpid())
+def evaluate_remotely(payload: list[Any], attempt: str, config: Mapping[str, Any]) -> Evaluation:
+    """Evaluate in a worker, after telling the coordinator that the attempt starts, and where.
+
+    `payload` holds a reference to the Work, the coordinator, and whether to wait until it knows
+    of the attempt: a limit on the time of an attempt needs its start.
+    """
+    work_ref, coordinator, confirm = payload
+    try:
+        work = _load(work_ref, coordinator, attempt)
+    except BaseException as error:  # noqa: BLE001  (the user's modules are imported here)
+        return Evaluation(failure=failure_of_loading(error), started=time.time())
+    message = coordinator.started.remote(attempt, _node(), os.getpid())
+    if confirm:
+        ray.wait([message], timeout=CONFIRM_SECONDS)
     return evaluate(work, config)
 
 
-@functools.lru_cache(maxsize=1)  # the last study's objective; a worker process serves many trials
-def _unpack(ref: ray.ObjectRef[Work]) -> Work:
-    work: Work = ray.get(ref, timeout=_FETCH_SECONDS)
-    return work
+_loaded: dict[str, Work] = {}  # the last study's, by reference; a process serves many trials
+
+
+def _load(ref: ray.ObjectRef[Work], coordinator: Any, attempt: str) -> Work:
+    """Return the Work of a study; the first attempt in a process tells that it is loading."""
+    key = ref.hex()
+    if key not in _loaded:
+        coordinator.loading.remote(attempt, _node(), os.getpid())
+        work: Work = ray.get(ref, timeout=LOAD_SECONDS)
+        _loaded.clear()
+        _loaded[key] = work
+    return _loaded[key]
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Why an attempt failed, in words a person understands, and whether to try again.
+"""Failure: why an attempt at a trial failed, and whether to try again.
 
 Cause        What happened                                          Tried again
 exception    the objective raised                                   no: most errors repeat
@@ -8,7 +8,7 @@ result       it returned no finite number                           no: it would
 crash        the worker process died: exit, signal, native crash    up to `retries` times
 memory       Ray's memory monitor killed the worker                 up to `retries` times
 timeout      it ran longer than `timeout`                           no: it would again
-lost         the node died or was taken away, or a coordinator or   freely, MAX_LOSSES times
+lost         the node died or was taken away, or a coordinator or   up to MAX_LOSSES times
              driver was restarted
 setup        the task could not be started: runtime environment,    no: it would again
              resources
@@ -20,28 +20,27 @@ import sysconfig
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ray import exceptions
 
-MAX_LOSSES = 10  # attempts lost through no fault of the trial, before it is given up
+MAX_LOSSES = 10  # a trial lost this often probably kills the node or coordinator itself
+REASON_CHARS = 300  # a reason is one line of a table
+TRACEBACK_CHARS = 2000
 
+_RETRIED = ("transient", "crash", "memory")
 _NOT_THE_USERS = (
     str(Path(__file__).parent),
     *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
 )
-_COUNTED = ("transient", "crash", "memory")
-_REASON_CHARS = 300  # a reason is one line of a table
-_TRACEBACK_CHARS = 2000
 
 
 @dataclass(frozen=True)
 class Failure:
     """One failed attempt."""
 
-    cause: str  # of the table above
+    cause: str  # see the table above
     reason: str
-    alike: str  # failures with the same text are the same fault
+    kind: str  # equal for failures that are probably the same fault
     traceback: str = ""
 
     @property
@@ -50,53 +49,59 @@ class Failure:
         return self.cause == "lost"
 
     def allows_retry(self, errors: int, losses: int, retries: int) -> bool:
-        """Whether to try again a trial with so many failed and lost attempts behind it."""
+        """Whether to try again, after `errors` failed and `losses` lost attempts before this."""
         if self.lost:
             return losses < MAX_LOSSES
-        return self.cause in _COUNTED and errors < retries
+        return self.cause in _RETRIED and errors < retries
 
 
 def failure_of_exception(error: BaseException) -> Failure:
-    """Failure of an objective that raised `error`."""
+    """Return the failure of an objective that raised `error`."""
     cause = "transient" if _is_transient(error) else "exception"
-    kind, where = type(error).__name__, _where(error)
+    name, where = type(error).__name__, _where(error)
     text = " ".join(_text(error).split())
-    reason = f"{kind}: {text}" if text else kind
-    tail = "".join(traceback.format_exception(error))[-_TRACEBACK_CHARS:]
+    reason = f"{name}: {text}" if text else name
+    tail = "".join(traceback.format_exception(error))[-TRACEBACK_CHARS:]
     place = f" ({where})" if where else ""
-    return Failure(cause, shorten(reason) + place, f"{kind} at {where}", tail)
+    return Failure(cause, shorten(reason) + place, f"{name} at {where}", printable(tail))
+
+
+def failure_of_loading(error: BaseException, trace: str = "") -> Failure:
+    """Return the failure of a worker that could not load the objective, or run it at all."""
+    name = type(error).__name__
+    reason = f"the worker could not run the trial: {name}: {_last_line(error)}"
+    if "ModuleNotFoundError" in reason:
+        reason += "; give the workers the module, say by resources={'runtime_env': ...}"
+    trace = trace or "".join(traceback.format_exception(error))
+    return Failure("exception", shorten(reason), name, printable(trace[-TRACEBACK_CHARS:]))
 
 
 def failure_of_result(message: str) -> Failure:
-    """Failure of an objective that returned no finite number."""
+    """Return the failure of an objective that returned no finite number."""
     return Failure("result", shorten(message), "no finite number")
 
 
 def failure_of_timeout(timeout: float) -> Failure:
-    """Failure of an attempt that took too long."""
+    """Return the failure of an attempt that took too long."""
     return Failure("timeout", f"timeout after {timeout:g} s", "timeout")
 
 
 def failure_of_node(node: str) -> Failure:
-    """Failure of an attempt whose node is dead."""
+    """Return the failure of an attempt whose node is dead."""
     return Failure("lost", f"node {node[:8]} was lost", "lost node")
 
 
 def failure_of_setup(message: str) -> Failure:
-    """Failure of an attempt that could not be started."""
+    """Return the failure of an attempt that could not be started."""
     return Failure("setup", shorten(message), shorten(message))
 
 
 def failure_of_ray(error: BaseException) -> Failure:
-    """Failure of an attempt whose Ray task ended with `error`."""
+    """Return the failure of an attempt whose Ray task ended with `error`."""
     match error:
         case exceptions.RayTaskError():  # first: it also inherits from the user's exception
             cause = error.cause if isinstance(error.cause, BaseException) else error
-            kind = type(cause).__name__
-            reason = f"the worker could not run the trial: {kind}: {_last_line(cause)}"
-            if "ModuleNotFoundError" in reason:
-                reason += "; give the workers the module, say by resources={'runtime_env': ...}"
-            return Failure("exception", shorten(reason), kind, str(error)[-_TRACEBACK_CHARS:])
+            return failure_of_loading(cause, str(error))
         case exceptions.OutOfMemoryError():
             return Failure("memory", "out of memory: Ray's monitor killed the worker", "memory")
         case exceptions.WorkerCrashedError():
@@ -115,12 +120,18 @@ def failure_of_ray(error: BaseException) -> Failure:
 
 
 def shorten(text: str) -> str:
-    """`text` cut to one line of a table."""
-    return text if len(text) <= _REASON_CHARS else text[: _REASON_CHARS - 3] + "..."
+    """Return `text` cut to one line of a table."""
+    text = printable(text)
+    return text if len(text) <= REASON_CHARS else text[: REASON_CHARS - 3] + "..."
+
+
+def printable(text: str) -> str:
+    """Return `text` fit for UTF-8: a file name in an OSError may hold lone surrogates."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _is_transient(error: BaseException) -> bool:
-    # torch.OutOfMemoryError, jax and cupy alike: told by name, since none of them is imported here
+    # By name, for torch, jax and cupy: none of them is imported here.
     return isinstance(error, OSError | MemoryError) or "OutOfMemory" in type(error).__name__
 
 
@@ -137,19 +148,9 @@ def _last_line(error: BaseException) -> str:
 
 
 def _where(error: BaseException) -> str:
-    """File and line of the innermost frame that is neither raybo's nor an installed package's."""
+    """Return file and line of the innermost frame in the user's own code."""
     frames = traceback.extract_tb(error.__traceback__)
     users = [frame for frame in frames if not frame.filename.startswith(_NOT_THE_USERS)]
     if not users:
         return ""
     return f"{Path(users[-1].filename).name}:{users[-1].lineno}"
-
-
-def as_payload(failure: Failure) -> dict[str, Any]:
-    """Fields of a journal event about `failure`."""
-    return {
-        "cause": failure.cause,
-        "reason": failure.reason,
-        "alike": failure.alike,
-        "traceback": failure.traceback,
-    }

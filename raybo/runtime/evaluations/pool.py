@@ -1,11 +1,11 @@
-"""Pool: the evaluations in flight.
+"""Pool: the evaluations that are running.
 
 Each attempt at a trial has an id. An attempt that was given up (timeout, dead node) is forgotten,
 so that a result that comes later, or twice, is dropped.
 
-A node that falls silent is noticed by Ray's health check, but its tasks only after seven minutes:
-the pool watches the nodes itself and gives up the attempts on dead ones. Attempts that had not
-begun are sent again, since they may have been on their way there.
+Ray's health check notices a dead node within seconds, but fails its tasks only after seven
+minutes: the pool watches the nodes itself and gives up the attempts on dead ones. Attempts
+that had not started are sent again, since they may have been on their way there.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from __future__ import annotations
 import statistics
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from raybo.runtime.backend import Backend
+from raybo.runtime.evaluations.evaluate import Evaluation
 from raybo.runtime.evaluations.failures import (
     Failure,
     failure_of_node,
@@ -25,38 +26,28 @@ from raybo.runtime.evaluations.failures import (
     failure_of_timeout,
 )
 from raybo.runtime.session import Settings
+from raybo.runtime.timeouts import LOAD_SECONDS
 from raybo.space.any_space import AnySpace
 
-_RECENT = 50  # trials whose durations predict the next
+RECENT_TRIALS = 50  # their durations predict the next
 
 
 @dataclass(eq=False)
 class Attempt:
-    """One try at a trial."""
+    """One try at a trial; the times are of the monotonic clock."""
 
     number: int
     id: str
     submitted: float
     handle: Any = None
-    started: float | None = None  # when it said so
+    loading: float | None = None  # since when its worker loads the objective
+    started: float | None = None
     node: str = ""
     place: str = ""
 
 
-@dataclass(frozen=True)
-class Ended:
-    """How an attempt ended: with a value, or with a failure."""
-
-    number: int
-    value: float | None
-    extra: Mapping[str, Any]
-    failure: Failure | None
-    started: float  # seconds since the epoch
-    finished: float
-
-
 class Pool:
-    """Attempts by the number of their trial; `report` is called with each that ends."""
+    """Attempts that run, and the evaluations of those that ended."""
 
     def __init__(
         self,
@@ -64,131 +55,160 @@ class Pool:
         settings: Settings,
         space: AnySpace,
         epoch: int,
-        report: Callable[[Ended], None],
         spawn: Callable[[Awaitable[None]], None],
     ) -> None:
-        self.running: dict[int, Attempt] = {}
         self._backend = backend
         self._settings = settings
         self._space = space
         self._epoch = epoch
-        self._report = report
         self._spawn = spawn
-        self.count = 0  # attempts so far
-        self._busy = 0.0
-        self._durations: deque[float] = deque(maxlen=_RECENT)
-        self._dead: set[str] = set()
+        self._attempts: dict[int, Attempt] = {}  # by the number of their trial
+        self._ended: list[tuple[int, Evaluation]] = []
+        self._n_submitted = 0
+        self._busy = 0.0  # seconds of the attempts that ended
+        self._durations: deque[float] = deque(maxlen=RECENT_TRIALS)
+        self._dead_nodes: set[str] = set()
+
+    @property
+    def running(self) -> list[int]:
+        """Numbers of the trials that run."""
+        return list(self._attempts)
+
+    @property
+    def n_running(self) -> int:
+        """Number of trials that run."""
+        return len(self._attempts)
+
+    @property
+    def used(self) -> bool:
+        """Whether any trial has been submitted."""
+        return self._n_submitted > 0
 
     def submit(self, number: int, config: Any) -> None:
         """Start an attempt at a trial."""
-        self.count += 1
-        attempt = Attempt(number, f"{self._epoch}.{number}.{self.count}", time.monotonic())
-        self.running[number] = attempt
+        self._n_submitted += 1
+        attempt = Attempt(number, f"{self._epoch}.{number}.{self._n_submitted}", time.monotonic())
+        self._attempts[number] = attempt
         try:
             resources = self._settings.resources
             if callable(resources):
                 resources = resources(self._space.from_json(config))
             attempt.handle = self._backend.submit(attempt.id, config, resources)
-        except Exception as error:  # noqa: BLE001  (the user's callable, or Ray's refusal of it)
+        except BaseException as error:  # noqa: BLE001  (the user's callable, or Ray's refusal)
             text = f"resources: {type(error).__name__}: {error}"
             self._spawn(self._refuse(attempt, failure_of_setup(text)))
         else:
             self._spawn(self._follow(attempt))
 
+    def take_ended(self) -> list[tuple[int, Evaluation]]:
+        """Return the trials whose attempts ended since the last call."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    def loading(self, attempt_id: str, node: str, pid: int) -> None:
+        """Note that the worker of an attempt loads the objective."""
+        attempt = self._find(attempt_id)
+        if attempt is not None and attempt.started is None:
+            attempt.loading = time.monotonic()
+            attempt.node, attempt.place = node, f"pid {pid} on node {node[:8]}"
+
     def started(self, attempt_id: str, node: str, pid: int) -> None:
-        """Note that an attempt has begun, and where."""
-        attempt = self.running.get(int(attempt_id.split(".")[1]))
-        if attempt is not None and attempt.id == attempt_id and attempt.started is None:
+        """Note that an attempt has started, and where."""
+        attempt = self._find(attempt_id)
+        if attempt is not None and attempt.started is None:
             attempt.started = time.monotonic()
             attempt.node, attempt.place = node, f"pid {pid} on node {node[:8]}"
 
     def expire(self) -> None:
-        """Give up the attempts that have run for longer than the timeout."""
-        timeout = self._settings.timeout
+        """Give up the attempts that take longer than the timeout."""
+        timeout, now = self._settings.timeout, time.monotonic()
         if timeout is None:
             return
-        for attempt in list(self.running.values()):
-            if attempt.started is not None and time.monotonic() - attempt.started > timeout:
+        for attempt in list(self._attempts.values()):
+            if attempt.started is not None:
+                deadline = attempt.started + timeout
+            elif attempt.loading is not None:
+                deadline = attempt.loading + LOAD_SECONDS + timeout
+            else:  # it waits for resources, which does not count
+                continue
+            if now > deadline:
                 self._give_up(attempt, failure_of_timeout(timeout))
 
     def cancel_all(self) -> None:
         """End all attempts; their trials stay pending."""
-        for attempt in self.running.values():
-            self._busy += self._age(attempt)
+        for attempt in self._attempts.values():
+            self._busy += _age(attempt)
             if attempt.handle is not None:
                 self._backend.cancel(attempt.handle)
-        self.running.clear()
+        self._attempts.clear()
 
     async def check_nodes(self) -> list[int]:
-        """Give up attempts on dead nodes; returns trials whose attempts are to be sent again."""
+        """Give up attempts on dead nodes; return the trials whose attempts are sent again."""
         dead = await self._backend.dead_nodes()
-        fresh, self._dead = dead - self._dead, self._dead | dead
-        for attempt in list(self.running.values()):
+        fresh, self._dead_nodes = dead - self._dead_nodes, self._dead_nodes | dead
+        for attempt in list(self._attempts.values()):
             if attempt.node in dead:
                 self._give_up(attempt, failure_of_node(attempt.node))
-        unsure = [a for a in self.running.values() if fresh and a.started is None and a.handle]
+        attempts = self._attempts.values() if fresh else ()
+        unsure = [a for a in attempts if a.started is None and a.handle is not None]
         for attempt in unsure:
             self._backend.cancel(attempt.handle)
-            del self.running[attempt.number]
+            del self._attempts[attempt.number]
         return [attempt.number for attempt in unsure]
 
-    @property
-    def measured(self) -> bool:
-        """Whether a trial has finished, so that `duration` is more than a guess."""
-        return bool(self._durations)
+    def typical_seconds(self) -> float | None:
+        """Return the seconds that a trial takes; None until one has finished."""
+        return statistics.median(self._durations) if self._durations else None
 
-    def duration(self) -> float:
-        """Seconds that a trial takes; while none has finished, those of the oldest so far."""
-        if self._durations:
-            return statistics.median(self._durations)
+    def longest_seconds(self) -> float:
+        """Return how long the oldest attempt has been running."""
         now = time.monotonic()
-        return max((now - attempt.submitted for attempt in self.running.values()), default=0.0)
+        return max((now - attempt.submitted for attempt in self._attempts.values()), default=0.0)
 
-    def expected(self) -> list[float]:
-        """Seconds until each running trial is expected to finish."""
-        left = self.duration() - time.monotonic()
-        return [attempt.submitted + left for attempt in self.running.values()]
+    def seconds_left(self) -> list[float]:
+        """Return the seconds until each running trial is expected to finish."""
+        typical = self.typical_seconds()
+        left = (self.longest_seconds() if typical is None else typical) - time.monotonic()
+        return [attempt.submitted + left for attempt in self._attempts.values()]
 
     def busy_seconds(self) -> float:
-        """Seconds spent in evaluations so far, summed over the workers."""
-        return self._busy + sum(map(self._age, self.running.values()))
+        """Return the seconds spent in evaluations so far, summed over the workers."""
+        return self._busy + sum(map(_age, self._attempts.values()))
 
-    def _age(self, attempt: Attempt) -> float:
-        return 0.0 if attempt.started is None else time.monotonic() - attempt.started
-
-    async def _refuse(self, attempt: Attempt, failure: Failure) -> None:
-        self._end(attempt, {}, failure)
+    def _find(self, attempt_id: str) -> Attempt | None:
+        attempt = self._attempts.get(int(attempt_id.split(".")[1]))
+        return attempt if attempt is not None and attempt.id == attempt_id else None
 
     async def _follow(self, attempt: Attempt) -> None:
-        outcome = await self._backend.outcome(attempt.handle)
-        if isinstance(outcome, Failure):
-            self._end(attempt, {}, outcome)
-        else:
-            self._end(attempt, outcome, outcome.get("failure"))
+        found = await self._backend.evaluation(attempt.handle)
+        self._end(attempt, _failed(found, attempt) if isinstance(found, Failure) else found)
+
+    async def _refuse(self, attempt: Attempt, failure: Failure) -> None:
+        self._end(attempt, _failed(failure, attempt))
 
     def _give_up(self, attempt: Attempt, failure: Failure) -> None:
         self._backend.cancel(attempt.handle)
-        self._end(attempt, {}, failure)
+        self._end(attempt, _failed(failure, attempt))
 
-    def _end(self, attempt: Attempt, outcome: Mapping[str, Any], failure: Failure | None) -> None:
-        if self.running.get(attempt.number) is not attempt:
+    def _end(self, attempt: Attempt, evaluation: Evaluation) -> None:
+        if self._attempts.get(attempt.number) is not attempt:
             return  # given up before
-        del self.running[attempt.number]
-        now = time.monotonic()
-        seconds = float(outcome.get("seconds", self._age(attempt)))
-        started = float(outcome.get("started", time.time() - seconds))
-        self._busy += seconds
+        del self._attempts[attempt.number]
+        failure = evaluation.failure
         if failure is None:
-            self._durations.append(now - attempt.submitted)
+            self._durations.append(time.monotonic() - attempt.submitted)
         elif failure.cause in ("crash", "memory", "lost") and attempt.place:
             failure = replace(failure, reason=f"{failure.reason} ({attempt.place})")
-        self._report(
-            Ended(
-                attempt.number,
-                outcome.get("value"),
-                outcome.get("extra", {}),
-                failure,
-                round(started, 6),
-                round(started + seconds, 6),
-            )
-        )
+            evaluation = replace(evaluation, failure=failure)
+        self._busy += evaluation.seconds
+        self._ended.append((attempt.number, evaluation))
+
+
+def _failed(failure: Failure, attempt: Attempt) -> Evaluation:
+    seconds = _age(attempt)
+    return Evaluation(failure=failure, started=time.time() - seconds, seconds=seconds)
+
+
+def _age(attempt: Attempt) -> float:
+    """Return the seconds since an attempt started; 0 if it has not."""
+    return 0.0 if attempt.started is None else time.monotonic() - attempt.started

@@ -1,1 +1,1 @@
-"""Proposals, made ahead of demand."""
+"""Proposals, computed before workers need them."""

@@ -1,57 +1,68 @@
-"""Lane: what the coordinator knows about one proposer and its part of the trial numbers."""
+"""Lane: the trials of one proposer, as the coordinator sees them."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
-from raybo.methods.base import lane_of
+from raybo.methods.base import FULL, Effort, lane_of
+from raybo.runtime.deaths import Deaths
+from raybo.runtime.proposals.proposer import Call, Proposals
 from raybo.study.journal.record import Record
 from raybo.study.trial import TrialRecord
 
-_SMOOTHING = 0.3  # weight of the newest call in the mean time per proposal
+NEWEST_WEIGHT = 0.3  # of the newest call in the mean time per proposal: fits make calls uneven
+
+
+class Unsent:
+    """Numbers of trials whose news a proposer has not been sent."""
+
+    def __init__(self, numbers: Iterable[int] = ()) -> None:
+        self._changed = dict.fromkeys(numbers)  # in the order of their changes
+        self._dropped: list[int] = []
+
+    def change(self, number: int) -> None:
+        """Note that a trial is new or has changed."""
+        self._changed[number] = None
+
+    def drop(self, number: int) -> None:
+        """Note that a proposal will not be evaluated."""
+        self._changed.pop(number, None)
+        self._dropped.append(number)
+
+    def take(self) -> tuple[list[int], list[int]]:
+        """Return the changed and the dropped numbers, which count as sent from now on."""
+        taken = list(self._changed), self._dropped
+        self._changed, self._dropped = {}, []
+        return taken
 
 
 @dataclass(frozen=True)
-class Ready:
+class _Ready:
     """A proposal that waits for a worker."""
 
-    number: int
-    config: Any  # JSON
-    memo: dict[str, Any]
-    told: int  # trials of the lane that had finished when it was asked for
+    trial: TrialRecord
+    n_seen: int  # trials of the lane that had finished when it was asked for
 
 
 class Lane:
-    """Numbers n with n = index modulo lanes: which are used, ready, or being proposed."""
+    """The numbers of one lane: used in the record, ready to start, or being proposed."""
 
     def __init__(self, index: int, lanes: int, record: Record) -> None:
         self.index = index
-        self.ready: deque[Ready] = deque()
-        self.calling = False
+        self.calling = False  # whether its proposer is computing
         self.exhausted = False
-        self.deaths = 0  # of its proposer, in a row
+        self.deaths = Deaths()  # of its proposer
         self.seconds: float | None = None  # per proposal
-        self.told = 0  # trials that have finished
         self._lanes = lanes
         self._record = record
-        self._claimed: set[int] = set()
+        self._ready: deque[_Ready] = deque()
+        self._claimed: set[int] = set()  # numbers ready or being proposed
         self._cursor = index
-        self._unsent: dict[int, None] = {}
-        self._dropped: list[int] = []
-        self._told_at_call = 0
-        self.reset()
-
-    def reset(self) -> None:
-        """Begin with a proposer that knows nothing."""
-        self._unsent = {n: None for n in self._record.entries if self._is_own(n)}
-        self._unsent.update({item.number: None for item in self.ready})
-        self._dropped = []
-
-    def _is_own(self, number: int) -> bool:
-        return lane_of(number, self._lanes) == self.index
+        self._n_finished = sum(lane_of(number, lanes) == index for number in record.order)
+        self._n_seen = 0  # trials that had finished at the last call
+        self._unsent = self._all_trials()
 
     @property
     def next_number(self) -> int:
@@ -61,9 +72,19 @@ class Lane:
         return self._cursor
 
     @property
-    def claimed(self) -> int:
-        """Number of proposals ready or in the making."""
+    def n_claimed(self) -> int:
+        """Number of proposals that are ready or being computed."""
         return len(self._claimed)
+
+    @property
+    def next_ready(self) -> int | None:
+        """Number of the oldest proposal that is ready, if there is one."""
+        return self._ready[0].trial.number if self._ready else None
+
+    @property
+    def ready(self) -> list[int]:
+        """Numbers of the proposals that are ready, oldest first."""
+        return [item.trial.number for item in self._ready]
 
     def claim(self) -> int:
         """Take the next number."""
@@ -71,60 +92,59 @@ class Lane:
         self._claimed.add(number)
         return number
 
-    def release(self, numbers: Iterable[int]) -> None:
+    def changed(self, number: int, finished: bool) -> None:
+        """Note that a trial of the record is new to the proposer, or has finished."""
+        self._unsent.change(number)
+        self._n_finished += finished
+
+    def pop(self) -> TrialRecord:
+        """Take the oldest ready proposal; its trial is about to be recorded."""
+        trial = self._ready.popleft().trial
+        self._claimed.discard(trial.number)
+        return trial
+
+    def drop_stale(self) -> None:
+        """Drop ready proposals that have not seen every result; not during a call."""
+        stale = [item for item in self._ready if item.n_seen < self._n_finished]
+        for item in stale:
+            self._unsent.drop(item.trial.number)
+            self._ready.remove(item)
+        self._release(item.trial.number for item in stale)
+
+    def begin_call(self, numbers: list[int], effort: Effort = FULL) -> Call:
+        """Return a call of the proposer for `numbers`, claimed before."""
+        self.calling = True
+        self._n_seen = self._n_finished
+        changed, dropped = self._unsent.take()
+        return Call([self._trial(number) for number in changed], dropped, numbers, effort)
+
+    def end_call(self, numbers: list[int], answer: Proposals | None) -> None:
+        """Take the answer to a call for `numbers`; None when the proposer was lost."""
+        self.calling = False
+        trials = answer.trials if answer else []
+        self._ready.extend(_Ready(trial, self._n_seen) for trial in trials)
+        self._release(set(numbers) - {trial.number for trial in trials})
+        if answer is None:
+            self._unsent = self._all_trials()  # for a proposer that knows none
+            return
+        self.deaths.reset()
+        if trials:
+            each = answer.seconds / len(trials)
+            old = each if self.seconds is None else self.seconds
+            self.seconds = (1 - NEWEST_WEIGHT) * old + NEWEST_WEIGHT * each
+
+    def _release(self, numbers: Iterable[int]) -> None:
         """Give claimed numbers back."""
         for number in numbers:
             self._claimed.discard(number)
             self._cursor = min(self._cursor, number)
 
-    def changed(self, number: int, finished: bool) -> None:
-        """Note that the proposer has to hear of this trial."""
-        self._unsent[number] = None
-        self.told += finished
-
-    def pop(self) -> Ready:
-        """Take the oldest ready proposal; its trial is about to be recorded."""
-        item = self.ready.popleft()
-        self._claimed.discard(item.number)
-        return item
-
-    def drop_stale(self) -> None:
-        """Throw away ready proposals that do not know all results; not during a call."""
-        stale = [item.number for item in self.ready if item.told < self.told]
-        if stale:
-            self._dropped += [number for number in stale if number not in self._unsent]
-            for number in stale:
-                self._unsent.pop(number, None)
-            self.ready = deque(item for item in self.ready if item.told >= self.told)
-            self.release(stale)
-
-    def begin_call(self) -> tuple[list[TrialRecord], list[int]]:
-        """Updates and dropped numbers to send with a call."""
-        self.calling = True
-        self._told_at_call = self.told
-        updates = [replace(self._trial(number)) for number in self._unsent]
-        dropped, self._dropped, self._unsent = self._dropped, [], {}
-        return updates, dropped
-
-    def end_call(self, numbers: list[int], answer: dict[str, Any] | None) -> None:
-        """Take the answer to a call for `numbers`; None when the proposer was lost."""
-        self.calling = False
-        items = answer["items"] if answer else []
-        for number, config, memo in items:
-            self.ready.append(Ready(number, config, memo, self._told_at_call))
-        self.release(set(numbers) - {number for number, _, _ in items})
-        if answer is None:
-            self.deaths += 1
-            self.reset()
-            return
-        self.deaths = 0
-        if items:
-            each = answer["seconds"] / len(items)
-            old = each if self.seconds is None else self.seconds
-            self.seconds = (1 - _SMOOTHING) * old + _SMOOTHING * each
+    def _all_trials(self) -> Unsent:
+        entries = self._record.entries
+        recorded = (n for n in entries if lane_of(n, self._lanes) == self.index)
+        return Unsent([*recorded, *self.ready])
 
     def _trial(self, number: int) -> TrialRecord:
         if number in self._record.entries:
             return self._record.entries[number].trial
-        item = next(item for item in self.ready if item.number == number)
-        return TrialRecord(number, item.config, memo=item.memo)
+        return next(item.trial for item in self._ready if item.trial.number == number)

@@ -1,27 +1,28 @@
-"""How many proposals to have ready: enough that no worker waits, few enough that all are fresh."""
+"""How many proposals to make ahead of demand, and with how much effort.
+
+Enough that no worker waits; few enough that each has seen nearly all results.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from raybo.methods.base import EFFORTS
+from raybo.methods.base import EFFORTS, FULL, Effort
 
-# A worker may wait for a fresh proposal when that costs at most this share of its time: with
-# one worker and hour-long evaluations every proposal knows all results, as in a sequential run.
+# A worker may wait for a proposal that has seen every result when that costs at most this share of
+# its time: with one worker and hour-long evaluations the run is the sequential one.
 FRESH_SHARE = 0.01
-
 CALL_SECONDS = 0.003  # what a call to a proposer costs beside its work
-MOST_HASTE = len(EFFORTS) - 1
-INSTANT = 10 * CALL_SECONDS  # trials as short as this are bound by calls
-
-LONGEST_CALL = 0.1  # seconds: a call does not keep its first proposal for longer
-_MOST_SPARE = 16
-# Times the mean, since fits and busy cores make some proposals late: 64 workers with trials of a
-# second on two cores are 94.8 to 97.6% busy in seven studies, at 1.5 94.7 to 96.9%.
-CAUTION = 2.0
-_PRESSED, _AT_EASE = 0.5, 0.03  # share of the time that proposals take
-_USUAL = (0.05, 0.015, 0.01)  # seconds of a model's proposal, by haste
+INSTANT_SECONDS = 10 * CALL_SECONDS  # for shorter trials, calls are what costs most
+MAX_SPARE = 16  # proposals made for trials shorter than a call, in one call
+LONGEST_CALL = 0.1  # seconds that the first proposal of a call waits for the others
+# Times the mean time per proposal, since fits and busy cores make some of them late. It trades
+# workers that wait for results that proposals have not seen; between 1.5 and 2, 64 workers on two
+# cores are as busy (`raybo bench throughput`: 94.7 to 96.9% and 94.8 to 97.6%).
+SAFETY_FACTOR = 2.0
+_HIGH_LOAD, _LOW_LOAD = 0.5, 0.03  # share of the time between two finished trials
+_TYPICAL_SECONDS = (0.05, 0.015, 0.01)  # of a model's proposal, by effort; rough
 
 
 def buffer_size(
@@ -31,7 +32,7 @@ def buffer_size(
     instant: bool = False,
     fresh: bool = False,
 ) -> int:
-    """Proposals to have ready, or in the making, now.
+    """Return how many proposals should be ready or being computed now.
 
     Parameters
     ----------
@@ -40,25 +41,25 @@ def buffer_size(
     idle
         Workers that wait for a trial.
     seconds_per_proposal
-        Time that one proposal takes, all lanes working.
+        Time that one proposal takes, with all lanes computing.
     instant
-        Whether trials are known to take no longer than INSTANT.
+        Whether trials are known to take no longer than INSTANT_SECONDS.
     fresh
-        Whether proposals are so cheap that each can wait for the result before it.
+        Whether proposals are cheap enough that each can wait for the result before it.
 
     Notes
     -----
-    By time t proposals are wanted for all finishes up to t, and t / seconds_per_proposal can be
-    made by then; the largest gap over t has to be ready now. One more covers a surprise; where
-    trials take hardly longer than calls, there are enough more to make a call worth while.
+    By time t proposals are needed for all finishes up to t, and t / seconds_per_proposal can be
+    computed by then; the largest difference over t has to be ready now. One more is for a trial
+    that finishes early; where trials take hardly longer than calls, several share a call.
     """
     if fresh:
         return idle
-    tau = CAUTION * (seconds_per_proposal + CALL_SECONDS)
+    tau = SAFETY_FACTOR * (seconds_per_proposal + CALL_SECONDS)
     ahead = [i - max(t, 0.0) / tau for i, t in enumerate(sorted(finishes), start=idle + 1)]
     spare = 1
     if instant:
-        spare = math.ceil(CALL_SECONDS / max(seconds_per_proposal, CALL_SECONDS / _MOST_SPARE))
+        spare = math.ceil(CALL_SECONDS / max(seconds_per_proposal, CALL_SECONDS / MAX_SPARE))
     return math.ceil(max([idle, *ahead])) + spare
 
 
@@ -67,25 +68,32 @@ def is_fresh(seconds_per_proposal: float, workers: int, duration: float) -> bool
     return (seconds_per_proposal + CALL_SECONDS) * workers <= FRESH_SHARE * duration
 
 
-def next_haste(haste: int, seconds_per_proposal: float, finishes_per_second: float) -> int:
-    """Haste of the next proposals, so that they keep up with the workers.
+def next_effort(effort: Effort, seconds_per_proposal: float, finishes_per_second: float) -> Effort:
+    """Return the effort of the next proposals, with which they keep up with the workers.
 
-    More where proposals made at this haste take most of the time that there is; less where the
-    next lower haste, which may take ten times as long, would not. Never less than what a model
-    usually needs, since the first proposals, a random design, are no measure of those after them.
+    Less where proposals of this effort take most of the time that there is; more where those of
+    the next higher effort, which may take ten times as long, would not. Never more than a typical
+    model can afford: the first proposals, a random design, are computed much faster than later
+    ones.
     """
-    load = seconds_per_proposal * finishes_per_second
-    if load > _PRESSED:
-        return min(haste + 1, MOST_HASTE)
-    return max(haste - 1 if load < _AT_EASE else haste, least_haste(finishes_per_second))
+    load, level = seconds_per_proposal * finishes_per_second, EFFORTS.index(effort)
+    if load > _HIGH_LOAD:
+        return EFFORTS[min(level + 1, len(EFFORTS) - 1)]
+    affordable = EFFORTS.index(affordable_effort(finishes_per_second))
+    return EFFORTS[max(level - 1 if load < _LOW_LOAD else level, affordable)]
 
 
-def least_haste(finishes_per_second: float) -> int:
-    """Haste with which a usual model keeps up with the workers."""
-    return sum(usual * finishes_per_second > _PRESSED for usual in _USUAL[:MOST_HASTE])
+def affordable_effort(finishes_per_second: float) -> Effort:
+    """Return the highest effort with which a typical model keeps up with the workers."""
+    loads = zip(EFFORTS, _TYPICAL_SECONDS, strict=True)
+    fits = (e for e, seconds in loads if seconds * finishes_per_second <= _HIGH_LOAD)
+    return next(fits, EFFORTS[-1])
 
 
-def usual_pace(finishes_per_second: float) -> float:
-    """Seconds that a model's proposal usually takes in haste; 0 where there is none."""
-    haste = least_haste(finishes_per_second)
-    return _USUAL[haste] if haste else 0.0
+def typical_seconds(finishes_per_second: float) -> float:
+    """Return the seconds that a typical model's proposal takes with less than full effort.
+
+    0 where full effort can be afforded.
+    """
+    effort = affordable_effort(finishes_per_second)
+    return 0.0 if effort is FULL else _TYPICAL_SECONDS[EFFORTS.index(effort)]

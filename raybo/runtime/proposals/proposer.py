@@ -1,7 +1,7 @@
-"""Proposer: an actor around one Study, which proposes the trials of one lane.
+"""Proposer: proposes the trials of one lane. ProposerActor is its Ray actor.
 
-Its state is a copy: the coordinator sends what it does not know yet with each call, and a new
-proposer gets all trials of the lane.
+The Study of a proposer is a copy: each call brings the trials that it does not know yet, and a new
+proposer is sent all trials of the lane.
 """
 
 from __future__ import annotations
@@ -9,94 +9,112 @@ from __future__ import annotations
 import statistics
 import time
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import ray
 
 from raybo.errors import RayboError
-from raybo.methods.base import EFFORTS, Method
+from raybo.methods.base import FULL, Effort, Method
+from raybo.methods.registry import build_method
 from raybo.runtime.proposals.pacing import LONGEST_CALL
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective
 from raybo.study.study import Study
-from raybo.study.trial import State, TrialRecord, decode
+from raybo.study.trial import State, TrialRecord, decode, encode
+
+RECENT_PROPOSALS = 5  # their median predicts the next, although a few of them fit a model
 
 
 @dataclass(frozen=True)
 class Search:
-    """What a proposer searches, and how."""
+    """What a proposer searches, and how; a method given by its name is built by the proposer."""
 
     space: AnySpace
-    method: Method
+    method: str | Method
     objective: Objective
     seed: int
+    options: Mapping[str, Any] = field(default_factory=dict)  # of a method given by its name
+    snap: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None  # see Study
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a proposer is asked for."""
+
+    updates: Sequence[TrialRecord]  # trials that are new to the proposer or have changed
+    dropped: Sequence[int]  # proposals that will not be evaluated; unknown ones are ignored
+    numbers: Sequence[int]  # trials to propose
+    effort: Effort = FULL
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """What a proposer answers."""
+
+    trials: list[TrialRecord]
+    seconds: float  # that they took
+    error: RayboError | None = None  # what ended them early
 
 
 class Proposer:
-    """One Study, kept up to date by its caller; configs go in and out as JSON."""
+    """One Study, kept up to date by its caller."""
 
     def __init__(self, search: Search) -> None:
-        self._study = Study(search.space, search.method, search.objective, search.seed)
-        self._recent: deque[float] = deque(maxlen=5)  # seconds of proposals; few of them fit
+        self._search = search
+        self._study: Study | None = None  # made by the first call, which reports what is wrong
+        self._recent: deque[float] = deque(maxlen=RECENT_PROPOSALS)  # seconds of proposals
 
-    def propose(
-        self,
-        updates: Sequence[TrialRecord],
-        drop: Sequence[int],
-        numbers: Sequence[int],
-        haste: int = 0,
-    ) -> dict[str, Any]:
-        """Learn of `updates`, forget the proposals `drop`, propose `numbers`.
+    def propose(self, call: Call) -> Proposals:
+        """Bring the Study up to date, then propose the trials that the call asks for.
 
-        Where those take long, the call ends after the first few. What counts is what follows the
-        first, which may have fitted the model for all of them.
-
-        Returns
-        -------
-        dict
-            `items`: number, config and memo of each proposal, at least one; `seconds` that they
-            took; `error`: class and message of the error of raybo that ended them early, or None.
+        Where proposals take long the answer holds only the first few, and at least one: they need
+        not wait for the others. The first may have fitted the model for all, so only the time
+        after it counts.
         """
-        for number in drop:
-            self._study.drop(number)
-        for update in updates:
-            self._learn(update)
-        began = time.perf_counter()
-        ready: list[float] = []  # when each proposal was
-        items: list[tuple[int, Any, dict[str, Any]]] = []
-        error = None
+        trials: list[TrialRecord] = []
+        start = time.perf_counter()
         try:
-            for number in numbers:
-                if ready and ready[-1] + statistics.median(self._recent) > ready[0] + LONGEST_CALL:
+            study = self._updated_study(call)
+            start = last = first = time.perf_counter()
+            for number in call.numbers:
+                if trials and last + statistics.median(self._recent) > first + LONGEST_CALL:
                     break
-                trial = self._study.ask(number, EFFORTS[haste])
-                items.append((number, self._study.space.to_json(trial.config), trial.memo))
-                ready.append(time.perf_counter())
-                self._recent.append(ready[-1] - (ready[-2] if len(ready) > 1 else began))
-        except RayboError as problem:
-            error = (type(problem).__name__, str(problem))
-        return {"items": items, "seconds": time.perf_counter() - began, "error": error}
+                trials.append(encode(study.ask(number, call.effort), study.space))
+                last, before = time.perf_counter(), last
+                self._recent.append(last - before)
+                first = first if len(trials) > 1 else last
+        except RayboError as error:
+            return Proposals(trials, time.perf_counter() - start, error)
+        return Proposals(trials, time.perf_counter() - start)
 
-    def _learn(self, update: TrialRecord) -> None:
-        trial = decode(update, self._study.space)
-        known = self._study.trials.get(trial.number)
-        if known is None:
-            self._study.add(trial)
-        elif known.state is State.PENDING and trial.state is State.DONE:
-            self._study.tell(trial.number, trial.value)
-        elif known.state is State.PENDING and trial.state is State.FAILED:
-            self._study.fail(trial.number, trial.reason or "")
+    def _updated_study(self, call: Call) -> Study:
+        if self._study is None:
+            search = self._search
+            method = build_method(search.method, search.space, search.options)
+            self._study = Study(search.space, method, search.objective, search.seed, search.snap)
+        study = self._study
+        for number in call.dropped:
+            known = study.trials.get(number)
+            if known is not None and known.state is State.PENDING:
+                study.drop(number)
+        for record in call.updates:
+            known = study.trials.get(record.number)
+            if known is None:
+                study.add(decode(record, study.space))
+            else:
+                known.state, known.value, known.reason = record.state, record.value, record.reason
+        return study
 
 
 @ray.remote(num_cpus=0, max_restarts=0)
 class ProposerActor:
-    """A Proposer in a process of its own."""
+    """A Proposer in another process."""
 
     def __init__(self, search: Search) -> None:
         self._proposer = Proposer(search)
 
-    def propose(self, *call: Any) -> dict[str, Any]:
-        """Propose trials; see Proposer."""
-        return self._proposer.propose(*call)
+    def propose(self, call: Call) -> Proposals:
+        """See Proposer."""
+        return self._proposer.propose(call)

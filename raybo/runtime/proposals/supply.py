@@ -1,92 +1,113 @@
-"""Supply: proposals, made ahead of demand by one proposer per lane."""
+"""Supply: proposals made ahead of demand, by one proposer per lane."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
-from raybo.methods.base import lane_of
+from raybo.errors import SpaceExhausted
+from raybo.methods.base import FULL, lane_of
 from raybo.runtime.backend import Backend, ProposerFailed, ProposerLost
-from raybo.runtime.evaluations.pool import Pool
-from raybo.runtime.proposals.lane import Lane, Ready
-from raybo.runtime.proposals.pacing import INSTANT, buffer_size, is_fresh, next_haste, usual_pace
+from raybo.runtime.deaths import MAX_DEATHS
+from raybo.runtime.proposals.lane import Lane
+from raybo.runtime.proposals.pacing import (
+    INSTANT_SECONDS,
+    buffer_size,
+    is_fresh,
+    next_effort,
+    typical_seconds,
+)
+from raybo.runtime.proposals.proposer import Call
+from raybo.runtime.stopping import failed
 from raybo.study.journal.record import Record
-
-_MAX_DEATHS = 5  # of a proposer, in a row: the method kills its process
+from raybo.study.outcome import Stop
+from raybo.study.trial import TrialRecord
 
 
 class Supply:
-    """The lanes of a study; `fail` is called with class and text of an error that must end it."""
+    """The lanes of a study; `problem` says why the study has to stop, if its method failed."""
 
     def __init__(
         self,
         backend: Backend,
         record: Record,
         lanes: int,
-        fail: Callable[[str, str], None],
         spawn: Callable[[Awaitable[None]], None],
     ) -> None:
-        self.lanes = [Lane(index, lanes, record) for index in range(lanes)]
-        for number in record.order:
-            self.lane_of(number).told += 1
+        self.problem: Stop | None = None
+        self._lanes = [Lane(index, lanes, record) for index in range(lanes)]
         self._backend = backend
-        self._fail = fail
         self._spawn = spawn
-        self._fresh = False
-        self._haste = 0
-        self._rate = 0.0  # trials that finish in a second
-
-    def lane_of(self, number: int) -> Lane:
-        """Lane that a trial belongs to."""
-        return self.lanes[lane_of(number, len(self.lanes))]
+        self._fresh = False  # whether each proposal waits for the result before it
+        self._effort = FULL
+        self._rate = 0.0  # trials that finish per second
 
     @property
     def next_number(self) -> int:
         """Smallest number that is free."""
-        return min(lane.next_number for lane in self.lanes)
+        return min(lane.next_number for lane in self._lanes)
 
     @property
     def exhausted(self) -> bool:
         """Whether a lane has no points left."""
-        return any(lane.exhausted for lane in self.lanes)
+        return any(lane.exhausted for lane in self._lanes)
 
-    @property
-    def claimed(self) -> int:
-        """Proposals ready or in the making."""
-        return sum(lane.claimed for lane in self.lanes)
+    def has_more(self, limit: float) -> bool:
+        """Whether a trial is ready, being proposed, or can be, with a number below `limit`."""
+        return self._n_claimed > 0 or bool(self._open_lanes(limit))
 
-    def open_lanes(self, limit: float) -> list[Lane]:
-        """Lanes that can propose a trial with a number below `limit`."""
-        return [x for x in self.lanes if not x.exhausted and x.next_number < limit]
+    def changed(self, number: int, finished: bool) -> None:
+        """Note a trial that is new to its proposer, or has finished."""
+        self._lanes[lane_of(number, len(self._lanes))].changed(number, finished)
 
-    def take(self) -> Ready | None:
-        """Next proposal: the ready one with the smallest number."""
-        ready = [lane for lane in self.lanes if lane.ready]
-        return min(ready, key=lambda lane: lane.ready[0].number).pop() if ready else None
+    def take(self) -> TrialRecord | None:
+        """Return the ready proposal with the smallest number, if there is one."""
+        ready = {n: lane for lane in self._lanes if (n := lane.next_ready) is not None}
+        return ready[min(ready)].pop() if ready else None
 
     def refresh(self, workers: int, duration: float) -> None:
-        """Throw away proposals that could know more, if a worker may wait for better ones."""
-        seconds = self._pace()
+        """Drop proposals that have not seen every result, if workers may wait for new ones."""
+        seconds = self._seconds_per_proposal()
         self._fresh = seconds is not None and is_fresh(seconds, workers, duration)
-        for lane in self.lanes if self._fresh else ():
+        for lane in self._lanes if self._fresh else ():
             if not lane.calling:
                 lane.drop_stale()
 
-    def prepare(self, pool: Pool, idle: int, room: int, limit: float) -> None:
-        """Ask the proposers for what will be wanted soon, at most `room` in all."""
-        instant = pool.measured and pool.duration() < INSTANT
-        self._rate = len(pool.running) / max(pool.duration(), 1e-3) if pool.measured else 0.0
-        pace = self._pace() or 0.0
-        if not instant:
-            pace = max(pace, usual_pace(self._rate))  # those of the design took no time
-        size = buffer_size(pool.expected(), idle, pace, instant, self._fresh)
-        want = min(size, room)
-        share = max(1, want // len(self.lanes))  # those that are busy now will make theirs
+    def prepare(
+        self,
+        finishes: Sequence[float],
+        duration: float | None,
+        idle: int,
+        room: int,
+        limit: float,
+    ) -> None:
+        """Ask the proposers for the trials that will be needed soon.
+
+        Parameters
+        ----------
+        finishes
+            Seconds until each running trial is expected to finish.
+        duration
+            Seconds that a trial takes; None while unknown.
+        idle
+            Workers that wait for a trial.
+        room
+            Trials that may still be started.
+        limit
+            First number beyond the budget.
+        """
+        instant = duration is not None and duration < INSTANT_SECONDS
+        self._rate = 0.0 if duration is None else len(finishes) / max(duration, 1e-3)
+        seconds = self._seconds_per_proposal() or 0.0
+        if not instant:  # proposals of an initial design take no time, those of a model will
+            seconds = max(seconds, typical_seconds(self._rate))
+        wanted = min(room, buffer_size(finishes, idle, seconds, instant, self._fresh))
+        share = max(1, wanted // len(self._lanes))  # lanes that compute now make theirs later
         calls: dict[int, list[int]] = {}
-        for _ in range(want - self.claimed):
+        for _ in range(wanted - self._n_claimed):
             free = [
                 lane
-                for lane in self.open_lanes(limit)
+                for lane in self._open_lanes(limit)
                 if not lane.calling and len(calls.get(lane.index, ())) < share
             ]
             if not free:
@@ -94,31 +115,42 @@ class Supply:
             lane = min(free, key=lambda lane: lane.next_number)
             calls.setdefault(lane.index, []).append(lane.claim())
         for index, numbers in calls.items():
-            self._spawn(self._call(self.lanes[index], numbers, self.lanes[index].begin_call()))
+            self._start_call(self._lanes[index], numbers)
 
-    def _pace(self) -> float | None:
-        """Seconds per proposal, all lanes working; None while unknown."""
-        lanes = [lane for lane in self.lanes if not lane.exhausted]
+    @property
+    def _n_claimed(self) -> int:
+        return sum(lane.n_claimed for lane in self._lanes)
+
+    def _open_lanes(self, limit: float) -> list[Lane]:
+        return [x for x in self._lanes if not x.exhausted and x.next_number < limit]
+
+    def _seconds_per_proposal(self) -> float | None:
+        """Return the seconds per proposal with all lanes computing; None while unknown."""
+        lanes = [lane for lane in self._lanes if not lane.exhausted]
         known = [lane.seconds for lane in lanes if lane.seconds is not None]
         return statistics.fmean(known) / len(lanes) if known else None
 
-    async def _call(self, lane: Lane, numbers: list[int], news: tuple[object, object]) -> None:
+    def _start_call(self, lane: Lane, numbers: list[int]) -> None:
+        seconds = self._seconds_per_proposal() or 0.0
+        self._effort = next_effort(self._effort, seconds, self._rate)
+        self._spawn(self._call(lane, lane.begin_call(numbers, self._effort), numbers))
+
+    async def _call(self, lane: Lane, call: Call, numbers: list[int]) -> None:
         answer = None
-        self._haste = next_haste(self._haste, self._pace() or 0.0, self._rate)
         try:
-            answer = await self._backend.propose(lane.index, *news, numbers, self._haste)
+            answer = await self._backend.propose(lane.index, call)
         except ProposerLost as error:
-            if lane.deaths + 1 >= _MAX_DEATHS:
-                self._fail(
-                    "StudyFailed",
-                    f"the process of the method died {_MAX_DEATHS} times in a row at trial "
-                    f"{numbers[0]} ({error}); give its machine more memory, or use another method",
+            if not lane.deaths.add():
+                self.problem = failed(
+                    f"the process of the method died {MAX_DEATHS} times in a row at trial "
+                    f"{numbers[0]} ({error}); give its machine more memory, or use another method"
                 )
         except ProposerFailed as error:
-            self._fail("StudyFailed", f"the method failed at trial {numbers[0]}:\n{error}")
+            self.problem = failed(f"the method failed at trial {numbers[0]}:\n{error}")
         lane.end_call(numbers, answer)
-        if answer is not None and answer["error"] is not None:
-            kind, message = answer["error"]
-            lane.exhausted = kind == "SpaceExhausted"
-            if not lane.exhausted:
-                self._fail(kind, f"the method failed at trial {numbers[0]}: {message}")
+        problem = None if answer is None else answer.error
+        if isinstance(problem, SpaceExhausted):
+            lane.exhausted = True
+        elif problem is not None:
+            text = f"the method failed at trial {numbers[0]}: {problem}"
+            self.problem = failed(text, type(problem))

@@ -1,4 +1,4 @@
-"""Tune's domains: each one as a parameter of raybo and back.
+"""Domains of Tune as parameters of raybo, and back.
 
 A domain is known by the function of `ray.tune` that makes it and its arguments, for instance
 ("qloguniform", (1e-3, 1.0, 1e-3)). Values are those that Ray's own sampler gives, bound for bound:
@@ -26,7 +26,7 @@ from raybo.errors import SpaceError
 from raybo.space.parameters import Categorical, Float, Int, Parameter
 from raybo.space.values import as_float, as_int, listed, same
 
-# About the largest of 10**5 normal draws; a search that likes corners must not go to infinity.
+# About the largest of 10**5 normal draws: a search that prefers corners stays finite.
 WIDEST = 4.5
 
 NO_FUNCTION = (
@@ -56,14 +56,14 @@ class Scalar(Protocol):
         """What raybo searches."""
 
     def show(self, inner: Any) -> Any:
-        """Value of Tune for a value of the parameter."""
+        """Return the value of Tune for a value of the parameter."""
 
     def read(self, value: Any) -> Any:
-        """Value of the parameter for one of Tune; SpaceError if it is outside the domain."""
+        """Return the value of the parameter for one of Tune; SpaceError outside the domain."""
 
 
 def signature(domain: Any) -> tuple[str, tuple[Any, ...]]:
-    """Name of the function of `ray.tune` that makes such a domain, and its arguments.
+    """Return the name of the function of `ray.tune` that makes the domain, and its arguments.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def signature(domain: Any) -> tuple[str, tuple[Any, ...]]:
 
 
 def refusal(entry: Any) -> str | None:
-    """Why an entry of a param_space that is no domain cannot be searched; None if it can."""
+    """Return why an entry that is no domain cannot be in a param_space; None if it can."""
     if isinstance(entry, Parameter):
         return (
             f"{type(entry).__name__} is a parameter of raybo, which Tune would pass on as a "
@@ -103,12 +103,12 @@ def refusal(entry: Any) -> str | None:
 
 
 def is_tune(entry: Any) -> bool:
-    """Whether Tune would have to resolve the entry."""
+    """Whether the entry is one that Tune resolves."""
     return isinstance(entry, sample.Domain) or (isinstance(entry, dict) and bool(refusal(entry)))
 
 
 def is_open(entry: Any) -> bool:
-    """Whether the entry is no plain value: a domain, or something to be refused."""
+    """Whether the entry is no plain value: a domain, or something that is refused."""
     return isinstance(entry, sample.Domain) or refusal(entry) is not None
 
 
@@ -121,7 +121,7 @@ def holds(entry: Any, test: Callable[[Any], bool]) -> bool:
 
 
 def scalar(name: str, arguments: tuple[Any, ...]) -> Scalar:
-    """Domain made by the function of `ray.tune` called `name`; for choices see `Pick`."""
+    """Return the domain that the function of `ray.tune` called `name` makes."""
     if name == "choice":
         return Pick(tuple(arguments[0]))
     log = "log" in name
@@ -150,7 +150,7 @@ def _whole(name: str, arguments: tuple[Any, ...], log: bool) -> Multiples:
 
 
 def _index(bound: float, q: float, inwards: Callable[[float], float]) -> int:
-    """Number k of a bound k * q; one between two multiples is moved inwards."""
+    """Return k of a bound k * q; a bound between two multiples is moved inwards."""
     nearest = round(bound / q)
     return nearest if math.isclose(bound / q, nearest) else int(inwards(bound / q))
 
@@ -205,7 +205,7 @@ class Multiples:
         return Int(self.first, self.last, log=self.log)
 
     def show(self, inner: int) -> float:
-        """Value k * q, rounded as Ray's sampler does."""
+        """Return k * q, rounded as Ray's sampler does."""
         return self.cast(inner * self.q)
 
     def read(self, value: Any) -> int:
@@ -240,7 +240,7 @@ class Normal:
         return value if self.q is None else float(round(value / self.q) * self.q)
 
     def read(self, value: Any) -> float:
-        """Cumulative probability of any finite number."""
+        """Return the cumulative probability of any finite number."""
         return float(ndtr((_number(value) - self.mean) / self.sd))
 
 
@@ -273,14 +273,14 @@ class Pick:
         return self.distinct[inner]
 
     def read(self, value: Any) -> int:
-        """Index of the object: the same, or else the only one that is equal."""
+        """Return the index of the object: the same, or else the only equal one."""
         for k, own in enumerate(self.distinct):
             if same(own, value):
                 return k
-        alike = [k for k, own in enumerate(self.distinct) if _alike(own, value)]
-        if len(alike) != 1:
+        equal = [k for k, own in enumerate(self.distinct) if _equal(own, value)]
+        if len(equal) != 1:
             raise SpaceError(f"{value!r} is not one of {listed(self.distinct)}")
-        return alike[0]
+        return equal[0]
 
 
 def _ordered(values: Any) -> bool:
@@ -291,12 +291,12 @@ def _ordered(values: Any) -> bool:
     )
 
 
-def _alike(own: Any, value: Any) -> bool:
-    """Whether the two became different only on a way through JSON or numpy."""
+def _equal(own: Any, value: Any) -> bool:
+    """Whether two values are equal, but for what JSON or numpy changes in their types."""
     if isinstance(own, bool) != isinstance(value, bool):
         return False
     if isinstance(own, list | tuple) and isinstance(value, list | tuple):
-        return len(own) == len(value) and all(map(_alike, own, value))
+        return len(own) == len(value) and all(map(_equal, own, value))
     try:
         return bool(own == value)
     except (TypeError, ValueError):

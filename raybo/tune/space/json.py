@@ -37,12 +37,12 @@ class Lost:
 
 
 def is_lost(entry: Any) -> bool:
-    """Whether the entry is what JSON left of an object."""
+    """Whether the entry stands for an object that JSON could not hold."""
     return isinstance(entry, Lost)
 
 
 def describe(entry: Any) -> Any:
-    """JSON of a param_space, or of an entry of one."""
+    """Return a param_space, or an entry of one, as JSON."""
     if isinstance(entry, Domain):
         name, arguments = signature(entry)
         if name == "choice":
@@ -61,7 +61,7 @@ def describe(entry: Any) -> Any:
 
 
 def rebuild(item: Any) -> Any:
-    """Param_space that `describe` gave; only the functions of ray.tune above are ever called."""
+    """Return the param_space that `describe` gave; calls only the functions of ray.tune above."""
     if not isinstance(item, dict):
         return item
     [(kind, body)] = item.items()
@@ -80,7 +80,7 @@ def rebuild(item: Any) -> Any:
 
 
 def _kind(entry: Any) -> str | None:
-    """Which container the entry is; one of a subclass only counts if it has domains in it."""
+    """Return which container the entry is; a subclass only counts if it has domains in it."""
     kind = next((k for k in _KINDS if isinstance(entry, k)), None)
     return (
         None

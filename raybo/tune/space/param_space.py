@@ -1,4 +1,4 @@
-"""The space of a search as Tune's users give it, and the way between their configs and raybo's.
+"""Search spaces as users of Tune give them, and the conversion of their configs to raybo's.
 
 `ParamSpace` is a param_space with Tune's domains. Its constants are left out of the Space; a
 tune.choice with domains inside one of its values becomes a conditional Choice with the branches
@@ -37,7 +37,7 @@ from raybo.tune.space.tree import Branches, Constant, Group, Leaf, Node, Pair, R
 
 
 class ParamSpace:
-    """A param_space of Tune; `space` is the same for raybo.
+    """A param_space of Tune; `space` is its counterpart of raybo.
 
     Raises
     ------
@@ -61,12 +61,12 @@ class ParamSpace:
 
     @cached_property
     def rounds(self) -> bool:
-        """Whether `snapped` can change a config: a qrandn is continuous for raybo."""
+        """Whether `snapped` can change a config: qrandn is continuous for raybo."""
         leaves = [node.scalar for node, _ in walk(self._root) if isinstance(node, Leaf)]
         return any(isinstance(s, Normal) and s.q is not None for s in leaves)
 
     def show(self, inner: Mapping[str, Any]) -> dict[str, Any]:
-        """Config for the trainable."""
+        """Return the config for the trainable."""
         shown: dict[str, Any] = self._root.show(inner)
         return shown
 
@@ -76,7 +76,7 @@ class ParamSpace:
         fill: np.random.Generator | None = None,
         strict: bool = True,
     ) -> Pair:
-        """Config of raybo for one of Tune, and the latter complete.
+        """Return raybo's config for one of Tune, and the latter with nothing left open.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class ParamSpace:
         return self._root.read(config, Reading(fill, strict))
 
     def snapped(self, inner: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Config of raybo for the values that the trainable really gets."""
+        """Return raybo's config for the values that the trainable really gets."""
         return self.read(self.show(inner))[0] if self.rounds else inner
 
 
@@ -110,7 +110,7 @@ class OwnSpace:
         self.description = {"space": self.space.definition()}
 
     def show(self, inner: Mapping[str, Any]) -> dict[str, Any]:
-        """Config itself."""
+        """Return the config itself."""
         return dict(inner)
 
     def read(
@@ -119,7 +119,7 @@ class OwnSpace:
         fill: np.random.Generator | None = None,  # noqa: ARG002  (as in ParamSpace)
         strict: bool = True,
     ) -> Pair:
-        """Checked config, twice; it must be complete. See ParamSpace.read."""
+        """Return the checked config, twice; it must be complete. See ParamSpace.read."""
         names = (
             ["x"]
             if isinstance(self.space, Box)
@@ -132,7 +132,7 @@ class OwnSpace:
         return inner, inner
 
     def snapped(self, inner: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Config itself."""
+        """Return the config itself."""
         return inner
 
 
@@ -140,7 +140,7 @@ SearchSpace = ParamSpace | OwnSpace
 
 
 def search_space(space: Any) -> SearchSpace:
-    """Search space of what a user gave as `space`: of raybo, or a dict with Tune's domains."""
+    """Return the search space of a Space of raybo, or of a dict with Tune's domains."""
     if callable(space):
         raise SpaceError(
             "space is a function; RayBOSearch takes a dict of ray.tune's domains, or a Space of "
@@ -152,7 +152,7 @@ def search_space(space: Any) -> SearchSpace:
 
 
 def saved_search_space(description: Mapping[str, Any]) -> SearchSpace:
-    """Search space that gave this `description`."""
+    """Return the search space with this `description`."""
     if "param_space" in description:
         return ParamSpace(rebuild(description["param_space"]))
     return OwnSpace(space_from_definition(description["space"]))
@@ -197,7 +197,7 @@ def _is_lost(node: Node, needed: bool) -> bool:
 
 
 def _nested_all(config: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
-    """Config with all its flat entries nested: raybo's names hold no slash, as a rule."""
+    """Return a config with all its flat entries nested: raybo's names rarely hold a slash."""
     level = nested(config, names)
     for name, value in level.items():
         if isinstance(value, Mapping) and any("/" in str(key) for key in value):

@@ -9,7 +9,7 @@ MISSING = object()  # a value that a config does not give
 
 
 def nested(config: Mapping[Any, Any], known: Collection[Any]) -> dict[Any, Any]:
-    """One level of a config with the known keys, flat entries gathered below them.
+    """Return one level of a config with the known keys, flat entries gathered below them.
 
     >>> nested({"net/lr": 0.1, "net": {"wd": 0}, "seed": 1}, ["net", "seed"])
     {'net': {'wd': 0, 'lr': 0.1}, 'seed': 1}
@@ -29,7 +29,7 @@ def nested(config: Mapping[Any, Any], known: Collection[Any]) -> dict[Any, Any]:
 
 
 def index_keys(value: Any, length: int) -> Any:
-    """Sequence of the right length as a dict by index; anything else unchanged."""
+    """Return a sequence of the right length as a dict by index, anything else unchanged."""
     if isinstance(value, list | tuple) and len(value) == length:
         return dict(enumerate(value))
     return value

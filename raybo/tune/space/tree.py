@@ -1,4 +1,4 @@
-"""The tree that mirrors a param_space: constants and domains, and what holds them.
+"""Nodes of the tree that mirrors a param_space: constants, domains, and what contains them.
 
 In every node
 
@@ -34,7 +34,7 @@ class Reading:
     chosen: bool = False  # inside a branch: constants tell branches apart
 
     def draw(self, path: str) -> float:
-        """Random position for what is missing at `path`."""
+        """Return a random position in [0, 1) for what is missing at `path`."""
         if self.fill is None:
             raise SpaceError(f"{path!r}: missing from the config; add it")
         return float(self.fill.random())
@@ -53,7 +53,7 @@ class Constant:
         return self.value
 
     def read(self, value: Any, how: Reading) -> Pair:
-        """Return what is given in its place; in a branch, only the constant itself will do."""
+        """Return what is given in its place; in a branch that must be the constant itself."""
         if value is MISSING:
             return None, self.value
         if how.chosen and not same(value, self.value):
@@ -78,7 +78,7 @@ class Leaf:
         return self.scalar.show(inner)
 
     def read(self, value: Any, how: Reading) -> Pair:
-        """Return the parameter's value for a given one, or a random one for a missing one."""
+        """Return the value of the parameter for `value`; a random one if it is missing."""
         if value is MISSING:
             inner = self.parameters.decode(how.draw(self.path))
             return inner, self.show(inner)
@@ -184,14 +184,14 @@ Node = Constant | Leaf | Group | Branches
 
 
 def _branch(node: Node, inside: Any) -> dict[str, Any]:
-    """Content of a branch: that of a group itself, nothing, or what is in no dict as "value"."""
+    """Return the content of a branch: a group's entries, nothing, or a single "value"."""
     if isinstance(node, Group):
         return dict(inside)
     return {} if isinstance(node, Constant) else {"value": inside}
 
 
 def walk(node: Node, needed: bool = False) -> Iterator[tuple[Node, bool]]:
-    """All nodes below and including `node`, and whether a suggestion must hold their constants.
+    """Yield `node` and all nodes below it, and whether a suggestion must hold their constants.
 
     Tune keeps the constants of a dict itself, but not those of lists, tuples and branches.
     """

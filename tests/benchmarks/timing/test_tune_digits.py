@@ -16,7 +16,7 @@ def test_searchers_are_driven_through_the_calls_of_tune(monkeypatch: pytest.Monk
         return {"loss": float("nan") if len(seen) == 2 else 1.0 / len(seen)}
 
     monkeypatch.setattr("raybo.benchmarks.timing.tune_digits.trial", fake)
-    monkeypatch.setattr("raybo.tune.worker.ray.is_initialized", lambda: False)
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
     search = RayBOSearch(method="random", metric="loss", mode="min")
     losses = direct(search, 4, seed=0)
     assert best(losses) == 0.25

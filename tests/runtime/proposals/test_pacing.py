@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from raybo.methods.base import MOST_HASTE
+from raybo.methods.base import FULL, LEAST, REDUCED
 from raybo.runtime.proposals.pacing import (
     CALL_SECONDS,
-    CAUTION,
+    SAFETY_FACTOR,
     buffer_size,
     is_fresh,
-    next_haste,
-    usual_pace,
+    next_effort,
+    typical_seconds,
 )
 
 
@@ -35,7 +35,7 @@ def naive(finishes: list[float], idle: int, tau: float) -> int:
 def test_no_worker_waits_for_a_proposal(finishes: list[float], idle: int) -> None:
     for seconds in (0.05, 0.3, 2.0):
         made = buffer_size(finishes, idle, seconds)
-        assert made == naive(finishes, idle, CAUTION * (seconds + CALL_SECONDS))
+        assert made == naive(finishes, idle, SAFETY_FACTOR * (seconds + CALL_SECONDS))
 
 
 def test_finishes_that_are_overdue_count_as_due_now() -> None:
@@ -55,21 +55,21 @@ def test_cheap_proposals_for_instant_trials_are_asked_for_by_the_dozen() -> None
     assert buffer_size([5.0], 0, 1e-5) == 1
 
 
-def test_haste_rises_while_proposals_do_not_keep_up_and_falls_when_there_is_time() -> None:
-    assert next_haste(0, 0.2, 1.0) == 0  # a fifth of the time
-    assert next_haste(0, 0.2, 4.0) == 1
-    assert next_haste(1, 0.2, 4.0) == MOST_HASTE == next_haste(MOST_HASTE, 0.2, 9.0)
-    assert next_haste(2, 0.01, 8.0) == 2  # a tenth of the time, perhaps all of it with less haste
-    assert next_haste(2, 0.01, 0.5) == 1
+def test_effort_falls_while_proposals_do_not_keep_up_and_rises_when_there_is_time() -> None:
+    assert next_effort(FULL, 0.2, 1.0) is FULL  # a fifth of the time
+    assert next_effort(FULL, 0.2, 4.0) is REDUCED
+    assert next_effort(REDUCED, 0.2, 4.0) is LEAST is next_effort(LEAST, 0.2, 9.0)
+    assert next_effort(LEAST, 0.01, 8.0) is LEAST  # a tenth of the time, perhaps all of it
+    assert next_effort(LEAST, 0.01, 0.5) is REDUCED
 
 
-def test_there_is_haste_from_the_first_model_on_where_many_trials_finish_each_second() -> None:
-    assert next_haste(0, 0.001, 64.0) == 2
-    assert next_haste(0, 0.001, 20.0) == 1
-    assert next_haste(0, 0.001, 1.0) == 0
+def test_effort_is_low_from_the_first_model_on_where_many_trials_finish_each_second() -> None:
+    assert next_effort(FULL, 0.001, 64.0) is LEAST
+    assert next_effort(FULL, 0.001, 20.0) is REDUCED
+    assert next_effort(FULL, 0.001, 1.0) is FULL
 
 
-def test_a_model_is_expected_to_take_time_where_there_is_haste() -> None:
-    assert usual_pace(64.0) > 0
-    assert usual_pace(20.0) > usual_pace(64.0)  # less haste, more effort
-    assert usual_pace(1.0) == 0.0
+def test_a_model_is_expected_to_take_time_where_effort_is_low() -> None:
+    assert typical_seconds(64.0) > 0
+    assert typical_seconds(20.0) > typical_seconds(64.0)
+    assert typical_seconds(1.0) == 0.0

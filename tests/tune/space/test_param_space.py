@@ -280,6 +280,6 @@ def test_function_as_space_is_refused() -> None:
 
 
 def test_the_process_of_suggestions_does_not_import_ray_tune() -> None:
-    code = "import raybo.tune.suggester, sys; print('ray.tune' in sys.modules)"
+    code = "import raybo.runtime.proposals.proposer, sys; print('ray.tune' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

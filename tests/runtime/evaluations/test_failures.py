@@ -1,15 +1,15 @@
-"""Reasons of failures, and extra entries of results."""
+"""Evaluations, and the reasons of failures."""
 
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
-import numpy as np
 import pytest
 from ray import exceptions
 
-from raybo.runtime.evaluations.evaluate import Work, evaluate
+from raybo.runtime.evaluations.evaluate import Evaluation, Work, evaluate
 from raybo.runtime.evaluations.failures import (
     MAX_LOSSES,
     Failure,
@@ -19,7 +19,6 @@ from raybo.runtime.evaluations.failures import (
     failure_of_result,
     failure_of_timeout,
 )
-from raybo.runtime.evaluations.plain_json import plain_extra
 from raybo.space.parameters import Float
 from raybo.space.space import Space
 from raybo.study.objective import Objective
@@ -71,16 +70,16 @@ def test_what_is_tried_again(failure: Failure, errors: int, losses: int, again: 
     assert failure.allows_retry(errors, losses, retries=1) == again
 
 
-def run(function: Any) -> dict[str, Any]:
+def run(function: Any) -> Evaluation:
     space = Space({"x": Float(0, 1)})
     return evaluate(Work(function, space, Objective("min", "loss")), {"x": 0.5})
 
 
-def test_an_outcome_has_value_extra_and_times() -> None:
-    outcome = run(lambda config: {"loss": config["x"], "steps": 3})
-    assert (outcome["value"], outcome["extra"]) == (0.5, {"steps": 3})
-    assert outcome["started"] > 1e9
-    assert 0 <= outcome["seconds"] < 60
+def test_an_evaluation_has_value_extra_and_times() -> None:
+    before = time.time()
+    found = run(lambda config: {"loss": config["x"], "steps": 3})
+    assert (found.value, found.extra, found.failure) == (0.5, {"steps": 3}, None)
+    assert before <= found.started <= found.started + found.seconds <= time.time() + 0.01
 
 
 def test_the_reason_of_an_exception_names_the_users_line() -> None:
@@ -88,11 +87,39 @@ def test_the_reason_of_an_exception_names_the_users_line() -> None:
         json.loads("{")  # raises in the library, called from here
         return 0.0
 
-    failure = Failure(**run(objective)["failure"])
+    failure = run(objective).failure
+    assert failure is not None
     assert failure.cause == "exception"
     assert failure.reason.startswith("JSONDecodeError: Expecting property name")
     assert failure.reason.endswith(f"(test_failures.py:{objective.__code__.co_firstlineno + 1})")
     assert "json.loads" in failure.traceback
+
+
+class Own(BaseException):
+    """An exception of the user's, beside Exception."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [GeneratorExit("x"), KeyboardInterrupt("x"), SystemExit("x"), Own("x"), StopIteration("x")],
+    ids=repr,
+)
+def test_whatever_an_objective_raises_is_the_failure_of_its_trial(error: BaseException) -> None:
+    def objective(_: Any) -> float:
+        raise error
+
+    found = run(objective)
+    assert found.value is None
+    assert found.failure is not None
+    assert found.failure.cause == "exception"
+    assert found.failure.reason.startswith(f"{type(error).__name__}: x (test_failures.py:")
+
+
+def test_a_reason_can_be_written_in_utf8() -> None:
+    """A file name that is not UTF-8 comes as lone surrogates, which no report could write."""
+    failure = failure_of_exception(ValueError("file \udcff not found"))
+    assert failure.reason == "ValueError: file \\udcff not found"
+    assert failure.traceback.encode("utf-8")
 
 
 def test_transient_errors_are_told_by_their_class() -> None:
@@ -108,43 +135,3 @@ def test_long_texts_are_cut() -> None:
     failure = failure_of_exception(ValueError("x\n" * 10_000))
     assert len(failure.reason) <= 400
     assert "\n" not in failure.reason
-
-
-def test_extra_entries_become_json() -> None:
-    class Rude:
-        def __repr__(self) -> str:
-            raise RuntimeError
-
-    extra = {
-        "list": (1, 2.5, None, True),
-        "nan": float("nan"),
-        "scalar": np.float32(0.5),
-        "array": np.arange(3),
-        "matrix": np.eye(2),
-        "set": {1},
-        "bytes": b"ab",
-        "nested": {"a": {1: [np.int64(2)]}},
-        "complex": 1j,
-        "huge": 10**400,
-        "rude": Rude(),
-        3: "key",
-    }
-    plain = plain_extra(extra)  # type: ignore[arg-type]
-    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
-    assert plain["list"] == [1, 2.5, None, True]
-    assert (plain["nan"], plain["scalar"], plain["array"]) == ("nan", 0.5, [0, 1, 2])
-    assert plain["matrix"] == [[1.0, 0.0], [0.0, 1.0]]
-    assert plain["nested"] == {"a": {"1": [2]}}
-    assert plain["bytes"] == "b'ab'"
-    assert plain["rude"] == "<Rude: repr failed with RuntimeError>"
-    assert plain["3"] == "key"
-
-
-def test_extra_entries_that_are_too_large_are_left_out() -> None:
-    plain = plain_extra({"small": 1, "large": "x" * 100_000, "weights": np.zeros(10**6)})
-    assert plain["small"] == 1
-    assert plain["large"] == "<left out: 100002 bytes>"
-    assert plain["weights"].startswith("array(")
-    deep: list[Any] = []
-    deep.append(deep)
-    assert json.dumps(plain_extra({"deep": deep}))

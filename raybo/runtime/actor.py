@@ -1,0 +1,54 @@
+"""CoordinatorActor: the Ray actor of a coordinator."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import ray
+
+from raybo.runtime.backend import RayBackend
+from raybo.runtime.coordinator import Command, Coordinator, News
+from raybo.runtime.session import Payload
+from raybo.runtime.timeouts import FETCH_SECONDS
+from raybo.runtime.writer import open_journal
+
+
+@ray.remote(num_cpus=0, max_restarts=0)
+class CoordinatorActor:
+    """A Coordinator, made by the first poll from the payload that each poll brings.
+
+    The driver starts it again, not Ray: when memory runs short, Ray's monitor first kills what Ray
+    could restart, so a restartable coordinator would die for the evaluation that needs the memory.
+    """
+
+    def __init__(self, holder: Mapping[str, Any]) -> None:
+        self._holder = holder
+        self._coordinator: Coordinator | None = None
+        self._opening = asyncio.Lock()
+
+    async def poll(self, after: int, wait: float, command: Command, payload: Payload) -> News:  # noqa: D102
+        async with self._opening:
+            if self._coordinator is None:
+                async with asyncio.timeout(FETCH_SECONDS):
+                    session, space, objective = await payload.session
+                me = ray.get_runtime_context().current_actor
+                confirm = session.settings.timeout is not None
+                backend = RayBackend(payload.work, payload.search, me, confirm, session.lanes)
+                writer = open_journal(session)
+                self._coordinator = Coordinator(session, writer, backend, space, objective)
+        return await self._coordinator.poll(after, wait, command)
+
+    async def loading(self, attempt: str, node: str, pid: int) -> None:  # noqa: D102
+        if self._coordinator is not None:
+            self._coordinator.loading(attempt, node, pid)
+
+    async def started(self, attempt: str, node: str, pid: int) -> None:  # noqa: D102
+        if self._coordinator is not None:
+            self._coordinator.started(attempt, node, pid)
+
+    async def holder(self) -> dict[str, Any]:  # noqa: D102
+        coordinator = self._coordinator
+        seconds = 0.0 if coordinator is None else coordinator.seconds_since_poll
+        return {**self._holder, "seconds_since_poll": seconds}

@@ -1,0 +1,100 @@
+"""Totals: counts and best values of a study, for the live view."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Iterable
+
+from raybo.methods.base import lane_of
+from raybo.report.progress import LaneStatus, Progress
+from raybo.report.text import config_line
+from raybo.runtime.session import Settings
+from raybo.study.journal.record import Entry
+from raybo.study.objective import Objective
+from raybo.study.trial import State, TrialRecord
+
+RECENT_TRIALS = 50  # the rate is measured over these
+
+
+class Totals:
+    """Counts of finished trials, by lane and in all; values that the user gave may be the best."""
+
+    def __init__(self, objective: Objective, lanes: int) -> None:
+        self.best: TrialRecord | None = None
+        self._objective = objective
+        self._n_done = [0] * lanes
+        self._n_failed = 0
+        self._lane_best: list[float | None] = [None] * lanes
+        self._recent: deque[float] = deque(maxlen=RECENT_TRIALS)  # when trials finished
+
+    @property
+    def best_value(self) -> float | None:
+        """Best value so far."""
+        return None if self.best is None else self.best.value
+
+    def add(self, entry: Entry, now: bool = False) -> None:
+        """Count a finished trial; `now`: it finished just now."""
+        trial = entry.trial
+        lane = lane_of(trial.number, len(self._n_done))
+        if now:
+            self._recent.append(time.monotonic())
+        if trial.state is not State.DONE or trial.value is None:
+            self._n_failed += 1
+            return
+        if self._is_better(trial.value, self.best_value):
+            self.best = trial
+        if self._is_better(trial.value, self._lane_best[lane]):
+            self._lane_best[lane] = trial.value
+        self._n_done[lane] += entry.source != "given"
+
+    def progress(
+        self,
+        name: str,
+        state: str,
+        use: float,
+        elapsed: float,
+        running: Iterable[int],
+        settings: Settings,
+    ) -> Progress:
+        """Return the figures to show; `running` are the numbers of the running trials."""
+        lanes, rate = len(self._n_done), self._rate()
+        at_work = Counter(lane_of(number, lanes) for number in running)
+        return Progress(
+            name=name,
+            done=sum(self._n_done),
+            running=at_work.total(),
+            failed=self._n_failed,
+            total=settings.max_trials,
+            best_value=self.best_value,
+            best_number=None if self.best is None else self.best.number,
+            best_config_text="" if self.best is None else config_line(self.best.config),
+            elapsed=elapsed,
+            eta=self._seconds_left(rate, elapsed, settings),
+            workers=settings.workers,
+            use=use,
+            rate=rate,
+            lanes=tuple(
+                LaneStatus(i, self._n_done[i], at_work[i], self._lane_best[i])
+                for i in range(lanes)
+            ),
+            mode=self._objective.mode,
+            state=state,
+        )
+
+    def _is_better(self, value: float, best: float | None) -> bool:
+        return best is None or self._objective.better(value, best)
+
+    def _rate(self) -> float:
+        """Trials finished per second, lately."""
+        if len(self._recent) < 2:
+            return 0.0
+        return (len(self._recent) - 1) / max(1e-6, time.monotonic() - self._recent[0])
+
+    def _seconds_left(self, rate: float, elapsed: float, settings: Settings) -> float | None:
+        limits = []
+        if settings.max_trials is not None and rate > 0:
+            limits.append((settings.max_trials - sum(self._n_done) - self._n_failed) / rate)
+        if settings.max_seconds is not None:
+            limits.append(settings.max_seconds - elapsed)
+        return max(0.0, min(limits)) if limits else None
