@@ -135,12 +135,12 @@ def with_pending(gp: GP, data: Data) -> GP:
     row. That differs from the factor of all rows in the last digits, so with full effort, where a
     replayed study proposes the same points to the last digit, there is one factor for all.
     """
-    told, pending, conditioned = data.cache.get("pending", (None, data.pending, gp))
+    told, pending, extended = data.cache.get("pending", (None, data.pending, gp))
     n = len(pending)
     if data.effort == FULL or told is not gp or not np.array_equal(pending, data.pending[:n]):
-        n, conditioned = 0, gp
+        n, extended = 0, gp
     rows = torch.as_tensor(data.pending[n:], device=gp.X.device)
-    conditioned = conditioned.condition_on_mean(rows)
+    conditioned: GP = extended.condition_on_mean(rows)
     data.cache["pending"] = gp, data.pending, conditioned
     return conditioned
 

@@ -48,6 +48,11 @@ METHODS: dict[str, dict[str, str]] = {
 }
 
 
+# Options of version 0.1 that are gone, at the values that changed nothing: its journals and states
+# hold them.
+_RETIRED = {"device": "cpu", "maximizer": "elastic"}
+
+
 def method_class(name: str, preset: str = "default") -> type[Any]:
     """Class of the method called `name`, under a preset."""
     if name not in METHODS:
@@ -87,6 +92,7 @@ def build_method(
     preset = given.pop("preset", "default")
     cls = method_class(method, preset)
     allowed = option_names(cls)
+    given = {k: v for k, v in given.items() if k in allowed or v != _RETIRED.get(k)}
     unknown = next((name for name in given if name not in allowed), None)
     if unknown is not None:
         of_preset = "" if preset == "default" else f" with preset {preset!r}"
@@ -116,7 +122,7 @@ def is_same_method(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     def given(description: Mapping[str, Any]) -> dict[str, Any]:
         name, options = description["name"], dict(description["options"])
         preset = options.get("preset") or "default"
-        defaults = {"preset": "default"}
+        defaults: dict[str, Any] = {**_RETIRED, "preset": "default"}
         if preset in METHODS.get(name, {}):
             fields = dataclasses.fields(method_class(name, preset))
             defaults |= {f.name: f.default for f in fields}

@@ -142,8 +142,8 @@ class NegativeLogPosterior:
                 value, slope = likelihood(add_noise(K, theta[NOISE]), self.y, self.mean)
                 by_noise = theta[NOISE] * slope.diagonal().sum()
                 by_logs = torch.cat([gradient_of.hypers(slope), by_noise[None]]).cpu().numpy()
-            penalty, by_prior = self.penalty_with_gradient(flat)
-            return float(value) + penalty, by_logs + by_prior
+            prior, by_prior = self.penalty_with_gradient(flat)
+            return float(value) + prior, by_logs + by_prior
         logs = torch.as_tensor(flat, device=self.X.device).requires_grad_()
         theta = self.theta(logs)
         penalty = self.penalty(logs)
@@ -220,7 +220,7 @@ def _negative_log_likelihoods(K: Tensor, y: Tensor, mean: float | None) -> Tenso
     chol = cholesky(K)
     residual = y - (likeliest_mean(chol, y)[..., None] if mean is None else mean)
     residual = residual.expand(chol.shape[:-1])
-    half = torch.linalg.solve_triangular(chol, residual[..., None], upper=False)
+    half: Tensor = torch.linalg.solve_triangular(chol, residual[..., None], upper=False)
     return 0.5 * half.square().sum((-2, -1)) + _half_log_det(chol)
 
 

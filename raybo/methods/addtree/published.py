@@ -112,7 +112,7 @@ def a_gp_ucb(gp: GP, t: int, dim: int) -> float:
     bound = norm_growth(t) * shrink(t, dim) ** dim * NORM  # B_t, eq. 13
     gain = information_gain(gp) + 1.0 + math.log(1.0 / CONFIDENCE)
     root = bound + 4.0 * math.sqrt(float(gp.theta[NOISE]) * gain)  # eq. 12
-    return root**2
+    return float(root**2)
 
 
 def information_gain(gp: GP) -> float:
@@ -129,9 +129,9 @@ def adapted(gp: GP, t: int, dim: int) -> GP:
 
 def norm_growth(t: int) -> float:
     """b(t) of eq. 13."""
-    return (1.0 + math.log1p(t)) ** 0.25
+    return math.pow(1.0 + math.log1p(t), 0.25)
 
 
 def shrink(t: int, dim: int) -> float:
     """g(t) of eq. 13."""
-    return (1.0 + math.log1p(t)) ** (0.25 / dim)
+    return math.pow(1.0 + math.log1p(t), 0.25 / dim)

@@ -77,8 +77,9 @@ class Rpp:
             region = search_region(self.space, data, rng)
             beta = exploration_of(gp, len(data.loss))
             z = best_of_each_group(gp, region.starts @ W, beta)
-            x = self.space.snap(np.linalg.solve(W.T, z)[None])
-            region = replace(region, starts=np.concatenate([x, region.starts]))
+            inside: Array = np.linalg.solve(W.T, z)
+            starts = [self.space.snap(inside[None]), region.starts]
+            region = replace(region, starts=np.concatenate(starts))
             search = Lbfgsb(data.effort.n_starts, data.effort.max_evaluations)
             x = search(untried(AlongDirections(f, W), self.space, data), region, rng)
         return Proposal(x=x, memo=memo)

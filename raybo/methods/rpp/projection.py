@@ -18,11 +18,11 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from raybo.arrays import Array, Indices
-from raybo.errors import MethodError
+from raybo.errors import MethodError, SurrogateError
 from raybo.methods.base import Data
 from raybo.surrogate.gp import GP, NOISE, add_noise
 from raybo.surrogate.kernels.additive import Additive
-from raybo.surrogate.kernels.base import Theta
+from raybo.surrogate.kernels.base import HasGradient, Theta
 from raybo.surrogate.map import NOISE_HYPER, NegativeLogPosterior, likelihood, minimize_from
 
 LARGEST_ENTRY = 10.0  # bound on the entries of W, whose columns have about the length of I's
@@ -129,12 +129,17 @@ def _value_and_gradient(
     hypers: NegativeLogPosterior, W: Array, logs: Array
 ) -> tuple[float, Array, Array]:
     """Negative log posterior of the rows projected by W, its gradient in W and in the logs."""
+    kernel = hypers.kernel
+    if not isinstance(kernel, HasGradient):
+        raise SurrogateError(
+            f"a projection is learnt under a kernel with a gradient, not {kernel}"
+        )
     point = torch.as_tensor(logs).requires_grad_()
     penalty = hypers.penalty(point)
     (by_prior,) = torch.autograd.grad(penalty, point)
     with torch.no_grad():
         theta = hypers.theta(point)
-        K, gradient = hypers.kernel.with_gradient(hypers.X @ torch.as_tensor(W), theta)
+        K, gradient = kernel.with_gradient(hypers.X @ torch.as_tensor(W), theta)
         value, slope = likelihood(add_noise(K, theta[NOISE]), hypers.y)
         by_W = hypers.X.T @ gradient.rows(slope)
         by_noise = theta[NOISE] * slope.diagonal().sum()
