@@ -133,9 +133,9 @@ def test_bad_indices_are_refused(source):
 
 def test_what_would_not_fit_in_memory_is_refused():
     x = Vector(10**12, -1.0, 1.0, Uniform(0))
-    with pytest.raises(SpaceError, match=r"slice of 1,000,000,000,000 .* walk x.chunks\(\)"):
+    with pytest.raises(SpaceError, match=r"slice of 1,000,000,000,000 .* over x.chunks\(\)"):
         x[:]
-    with pytest.raises(SpaceError, match=r"array of 1,000,000,000,000 .* walk x.chunks\(\)"):
+    with pytest.raises(SpaceError, match=r"array of 1,000,000,000,000 .* over x.chunks\(\)"):
         np.asarray(x)
     with pytest.raises(SpaceError, match="too large"):
         x + 1

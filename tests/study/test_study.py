@@ -94,7 +94,7 @@ def test_telling_twice_or_an_unknown_trial_says_so() -> None:
         StudyError, match=r"trial 0 was already told \(value 0.31\); a trial is told"
     ):
         study.tell(0, 0.5)
-    with pytest.raises(StudyError, match="trial 17 is not known"):
+    with pytest.raises(StudyError, match="trial 17 does not exist"):
         study.tell(17, 0.5)
     with pytest.raises(StudyError, match="trial 0 was asked before"):
         study.ask(0)
