@@ -139,8 +139,8 @@ class NegativeLogPosterior:
                 value, slope = likelihood(add_noise(K, theta[NOISE]), self.y, self.mean)
                 by_noise = theta[NOISE] * slope.diagonal().sum()
                 by_logs = torch.cat([gradient_of.hypers(slope), by_noise[None]]).cpu().numpy()
-            penalty, by_prior = self.penalty_with_gradient(flat)
-            return float(value) + penalty, by_logs + by_prior
+            prior, by_prior = self.penalty_with_gradient(flat)
+            return float(value) + prior, by_logs + by_prior
         logs = torch.as_tensor(flat, device=self.X.device).requires_grad_()
         theta = self.theta(logs)
         penalty = self.penalty(logs)
