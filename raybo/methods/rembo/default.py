@@ -48,8 +48,9 @@ from raybo.surrogate.map import starting_theta
 
 DIMENSIONS = 8  # of an embedding, unless given: two more than the six directions of Hartmann6
 EMBEDDINGS = 1  # unless given: `raybo bench rembo-default`
-# Iterations of a fit, times those of the effort. Learnt rows are some 50 hyperparameters: fits
-# that end after 50 iterations cost half as much and are less likely by a factor of e^10.
+# Iterations of a fit, times those of the effort. Learnt rows are some 50 hyperparameters, and a
+# third of the iterations, at half the cost, ends far from a maximum: on 30 random points of Branin
+# in an embedding of 8 dimensions the log posterior density is lower by 10.
 ITERATIONS = 3
 
 
