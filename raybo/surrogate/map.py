@@ -198,7 +198,7 @@ def _negative_log_likelihoods(K: Tensor, y: Tensor, mean: float | None) -> Tenso
     chol = cholesky(K)
     residual = y - (likeliest_mean(chol, y)[..., None] if mean is None else mean)
     residual = residual.expand(chol.shape[:-1])
-    half = torch.linalg.solve_triangular(chol, residual[..., None], upper=False)
+    half: Tensor = torch.linalg.solve_triangular(chol, residual[..., None], upper=False)
     return 0.5 * half.square().sum((-2, -1)) + _half_log_det(chol)
 
 
