@@ -129,9 +129,9 @@ def adapted(gp: GP, t: int, dim: int) -> GP:
 
 def norm_growth(t: int) -> float:
     """b(t) of eq. 13."""
-    return (1.0 + math.log1p(t)) ** 0.25
+    return math.pow(1.0 + math.log1p(t), 0.25)
 
 
 def shrink(t: int, dim: int) -> float:
     """g(t) of eq. 13."""
-    return (1.0 + math.log1p(t)) ** (0.25 / dim)
+    return math.pow(1.0 + math.log1p(t), 0.25 / dim)
