@@ -116,7 +116,7 @@ def is_same_method(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     def given(description: Mapping[str, Any]) -> dict[str, Any]:
         name, options = description["name"], dict(description["options"])
         preset = options.get("preset") or "default"
-        defaults = {"preset": "default"}
+        defaults: dict[str, Any] = {"preset": "default"}
         if preset in METHODS.get(name, {}):
             fields = dataclasses.fields(method_class(name, preset))
             defaults |= {f.name: f.default for f in fields}
