@@ -19,6 +19,7 @@ from raybo.methods.addtree.default import AddTree
 from raybo.methods.addtree.log_warp import log_warp
 from raybo.methods.base import FULL, LEAST, REDUCED, Data
 from raybo.methods.model import theta_from_json
+from raybo.methods.registry import describe_method, is_same_method, method_class
 from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
 from raybo.space.tree import paths, vertices
@@ -232,6 +233,16 @@ def test_no_point_of_a_finite_space_is_tried_twice(acquisition: str) -> None:
     space = Space({"c": Choice({"a": {"n": Int(1, 6)}, "b": {"k": Categorical([1, 2, 3])}})})
     optimizer = run(space, lambda config: float(len(str(config))), 9, acquisition=acquisition)
     assert len({str(trial.config) for trial in optimizer.trials}) == 9
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_options_that_a_journal_holds_as_none_are_at_their_defaults(preset: str) -> None:
+    options = {"preset": preset, "n_init": None, "expand": None, "acquisition": None}
+    old = {"name": "addtree", "options": options}
+    cls = method_class("addtree", preset)
+    assert is_same_method(old, describe_method(cls(FLAT)))
+    assert not is_same_method(old, describe_method(cls(FLAT, n_init=5)))
+    assert not is_same_method(old, describe_method(cls(FLAT, expand=preset == "default")))
 
 
 @pytest.mark.slow
