@@ -51,7 +51,7 @@ def test_the_plane_of_a_function_is_found_and_other_directions_shrink() -> None:
     _, lengths, rows = np.linalg.svd(gp.theta["rows"].log().numpy())
     cosines = np.linalg.svd(rows[:2] @ directions())[1]
     assert cosines.min() > 0.99
-    assert (lengths[2:] < 0.2 * lengths[1]).all()
+    assert (lengths[2:] < 0.1 * lengths[1]).all()
 
 
 def test_unseen_rows_are_predicted() -> None:
