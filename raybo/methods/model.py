@@ -63,7 +63,7 @@ def fitted_gp(
     mean: float | None = None,
     bad_side: Tail = WIDE_TAIL,
     more_starts: Starts | None = None,
-    max_iterations: int | None = None,
+    more_iterations: int = 1,
     device: str = "cpu",
 ) -> tuple[GP, dict[str, Any]]:
     """The Gaussian process of the told rows, and what to remember of it.
@@ -84,8 +84,8 @@ def fitted_gp(
         How far losses much worse than the median are drawn in, as in `standardize`.
     more_starts
         Makes further starts of a fit from the first one.
-    max_iterations
-        Of a fit, from each start; those of the effort unless given.
+    more_iterations
+        Multiple of the effort's iterations, for kernels of very many hyperparameters.
     device
         Where torch computes.
     """
@@ -104,7 +104,7 @@ def fitted_gp(
     memo: dict[str, Any] = {}
     if due:
         starts = [theta, *(more_starts(theta) if more_starts else ())]
-        iterations = max_iterations or data.effort.fit_iterations
+        iterations = more_iterations * data.effort.fit_iterations
         theta = fit(kernel, X, y, starts, noise=noise, mean=mean, max_iterations=iterations)
         memo = {"theta": theta_to_json(theta), "fitted": len(y)}
     gp = GP.of(kernel, theta, X, y, mean)

@@ -42,16 +42,12 @@ from raybo.methods.rembo.kernels import KERNELS, View, view_of
 from raybo.methods.search import acquisition_of
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.kernels.base import Kernel, Theta
-from raybo.surrogate.kernels.projected import ROWS, Projected
+from raybo.surrogate.kernels.projected import MORE_ITERATIONS, ROWS, Projected
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.map import starting_theta
 
 DIMENSIONS = 8  # of an embedding, unless given: two more than the six directions of Hartmann6
 EMBEDDINGS = 1  # unless given: `raybo bench rembo-default`
-# Iterations of a fit, times those of the effort. Learnt rows are some 50 hyperparameters, and a
-# third of the iterations, at half the cost, ends far from a maximum: on 30 random points of Branin
-# in an embedding of 8 dimensions the log posterior density is lower by 10.
-ITERATIONS = 3
 
 
 @dataclass(frozen=True)
@@ -111,7 +107,7 @@ class Rembo:
             seen,
             noise=SMALL_NOISE,
             more_starts=row_starts(view.kernel, data.effort, rng),
-            max_iterations=ITERATIONS * data.effort.fit_iterations,
+            more_iterations=MORE_ITERATIONS,
         )
         best = gp.fitted().min()  # of told points: with the pending ones `raybo demo` ends worse
         f = acquisition_of(with_pending(gp, seen), "log_ei", best, len(data.loss))

@@ -26,7 +26,7 @@ from raybo.space.any_space import AnySpace
 from raybo.space.design import sobol_point
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.base import Theta
-from raybo.surrogate.kernels.projected import ROWS, Projected
+from raybo.surrogate.kernels.projected import MORE_ITERATIONS, ROWS, Projected
 from raybo.surrogate.kernels.stationary import Matern52
 from raybo.surrogate.linalg import one_thread
 
@@ -69,7 +69,9 @@ class Ridge:
         dim = self.space.dim
         # B has the scale of the projections, so their length-scale is fixed.
         kernel = Projected(Matern52(dim, ard=False, scaled=True, lengthscale=1.0), dim)
-        gp, memo = fitted_gp(kernel, data, more_starts=_from_columns)
+        gp, memo = fitted_gp(
+            kernel, data, more_starts=_from_columns, more_iterations=MORE_ITERATIONS
+        )
         if memo:
             rows = memo["theta"][ROWS]
             memo["theta"][ROWS] = [[float(f"{b:.{DIGITS}g}") for b in row] for row in rows]

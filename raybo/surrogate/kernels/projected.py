@@ -12,6 +12,9 @@ from raybo.surrogate.kernels.base import Hyper, LogNormal, Theta
 from raybo.surrogate.kernels.stationary import Stationary, StationaryGradient
 
 ROWS = "rows"
+# Of a fit, times the usual number: B has many entries. Of Branin, rotated in 25 dimensions, 120
+# rows, 50 iterations leave a mean squared error of 0.24, 150 one of 0.08.
+MORE_ITERATIONS = 3
 LARGEST_ENTRY = 20.0  # bound on the entries of B: standard normal, so no draw comes near
 
 

@@ -51,7 +51,7 @@ def test_the_plane_of_a_function_is_found_and_other_directions_shrink() -> None:
     _, lengths, rows = np.linalg.svd(gp.theta["rows"].log().numpy())
     cosines = np.linalg.svd(rows[:2] @ directions())[1]
     assert cosines.min() > 0.99
-    assert (lengths[2:] < 0.2 * lengths[1]).all()
+    assert (lengths[2:] < 0.1 * lengths[1]).all()
 
 
 def test_unseen_rows_are_predicted() -> None:
@@ -90,8 +90,8 @@ def test_a_function_of_two_directions_is_minimised() -> None:
     grid = np.linspace(-0.5, 0.5, 21)
     least = min(np.sin(4 * grid))  # as low as it can be where the other direction is at 0
     assert optimizer.best is not None
-    assert optimizer.best.value < least + 0.05
-    assert np.sort(values(told(45).X))[0] > least + 0.05  # not so by chance
+    assert optimizer.best.value < least + 1e-3
+    assert np.sort(values(told(45).X))[0] > least + 1e-3  # not so by chance
 
 
 def test_integers_are_proposed_at_values_they_have() -> None:

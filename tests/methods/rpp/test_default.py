@@ -83,7 +83,7 @@ def test_an_infinite_delta_is_described_in_json(preset: str) -> None:
 
 
 def test_the_model_predicts_a_tilted_function_better_than_the_columns_do() -> None:
-    data, unseen = told(60), told(200, seed=1)
+    data, unseen = told(100), told(200, seed=1)
     errors = []
     for delta in (None, 0.0):
         gp, W, _ = Rpp(Box(DIM, 0, 1), group_size=1, delta=delta).model(data, rng())
