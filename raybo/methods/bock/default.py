@@ -9,8 +9,8 @@ file:
   Levy 0.28 instead of 0.55, Branin 0.49 instead of 0.52, Rosenbrock 6.2 instead of 2.4.
 - Ten chains with one state each stand for ten states of one chain (`model`). They move in one
   batch, and only when a fit is due, which takes less than a tenth of the time.
-- Losses far on the bad side are drawn in, so that the model need not explain how bad they are
-  (`raybo bench peers-20d`).
+- Losses far on the bad side are drawn in, so that the model need not explain how bad they are, as
+  in raybo/methods/bo/default.py.
 - The improvement is over the least posterior mean, which noise does not lower.
 - L-BFGS climbs from the best of starts at every radius (`at_every_radius`).
 """

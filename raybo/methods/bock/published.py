@@ -52,8 +52,7 @@ N_SOBOL = 2**14  # points that are screened; section 4 has 20,000, a Sobol set h
 N_JITTERED, JITTER = 10, 1e-3  # points about the best one, and their deviation; the authors' code
 N_STARTS = 20  # of Adam; section 4
 RATE = 0.005  # of Adam in the unit cube: 0.01 in [-1, 1]; the authors' code
-STEPS = 200  # of Adam
-PATIENCE, GAIN = 10, 1e-3  # steps without such a gain in log EI end Adam: time against precision
+STEPS, PATIENCE = 200, 10  # of Adam, and those without a gain that end it: time against precision
 
 
 @dataclass(frozen=True)
@@ -158,8 +157,8 @@ def climb(f: Acquisition, region: Region, X: Array, steps: int) -> Array:
         gradient[:, list(region.grids)] = 0.0
         Z.grad = gradient.nan_to_num(0.0, 0.0, 0.0)
         with torch.no_grad():
-            since = 0 if (value > best + GAIN).any() else since + 1
             gains = value > best
+            since = 0 if gains.any() else since + 1
             top, best = torch.where(gains[:, None], Z, top), torch.where(gains, value, best)
             if since == PATIENCE:
                 break
