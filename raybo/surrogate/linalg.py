@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import TypeVar
 
+import numpy as np
 import torch
+from scipy.linalg.lapack import dpotrf, dpotri
 from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
+from raybo.arrays import Array
 from raybo.errors import SurrogateError
+
+Values = TypeVar("Values", Tensor, Array)
 
 # Relative to the mean of the diagonal; each tenfold or more, so that few factors are tried.
 JITTERS = (1e-10, 1e-8, 1e-6, 1e-5, 1e-4)
@@ -35,6 +41,19 @@ def cholesky(K: Tensor) -> Tensor:
 
 def _is_factor(chol: Tensor, info: Tensor) -> bool:
     return not bool(info.any()) and bool(torch.isfinite(chol).all())
+
+
+def inverse_and_log_det(K: Values) -> tuple[Values, Values | float]:
+    """Inverse of a covariance (n, n), array or tensor, and the logarithm of its determinant."""
+    if isinstance(K, Tensor):
+        chol = cholesky(K)
+        return torch.cholesky_inverse(chol), 2.0 * chol.diagonal().log().sum()
+    factor, failed = dpotrf(K, lower=1)
+    if failed:
+        factor = np.asfortranarray(cholesky(torch.from_numpy(K)).numpy())
+    inverse = dpotri(factor, lower=1)[0]
+    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    return inverse, 2.0 * float(np.log(factor.diagonal()).sum())
 
 
 def extend_cholesky(chol: Tensor, cross: Tensor, corner: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from raybo.arrays import Array
 from raybo.errors import SurrogateError
 from raybo.surrogate.gp import NOISE, add_noise, likeliest_mean
 from raybo.surrogate.kernels.base import HasGradient, Hyper, Kernel, LogNormal, Theta
-from raybo.surrogate.linalg import cholesky
+from raybo.surrogate.linalg import Values, cholesky, inverse_and_log_det
 
 Objective = Callable[[Array], tuple[float, Array]]  # flat vector -> value and gradient
 
@@ -135,15 +135,9 @@ class NegativeLogPosterior:
 
     def __call__(self, flat: Array) -> tuple[float, Array]:
         """Value and gradient."""
-        if isinstance(self.kernel, HasGradient):
-            with torch.inference_mode():
-                theta = self.theta(torch.as_tensor(flat, device=self.X.device))
-                K, gradient_of = self.kernel.with_gradient(self.X, theta)
-                value, slope = likelihood(add_noise(K, theta[NOISE]), self.y, self.mean)
-                by_noise = theta[NOISE] * slope.diagonal().sum()
-                by_logs = torch.cat([gradient_of.hypers(slope), by_noise[None]]).cpu().numpy()
-            prior, by_prior = self.penalty_with_gradient(flat)
-            return float(value) + prior, by_logs + by_prior
+        if isinstance(self.kernel, HasGradient) and self.X.device.type == "cpu":
+            value, by_logs, _ = self.at_rows(self.X.numpy(), flat)
+            return value, by_logs
         logs = torch.as_tensor(flat, device=self.X.device).requires_grad_()
         theta = self.theta(logs)
         penalty = self.penalty(logs)
@@ -152,6 +146,22 @@ class NegativeLogPosterior:
             value, slope = likelihood(K, self.y, self.mean)
         (gradient,) = torch.autograd.grad((K * slope).sum() + penalty, logs)
         return float(value + penalty.detach()), gradient.cpu().numpy()
+
+    def at_rows(self, X: Array, flat: Array) -> tuple[float, Array, Array]:
+        """Value for the rows X, and its gradients in the flat vector and in X, in closed form."""
+        if not isinstance(self.kernel, HasGradient):
+            raise SurrogateError(
+                f"a gradient in the rows needs a kernel with one, not {self.kernel}"
+            )
+        parts = np.split(np.exp(flat), np.cumsum(self.sizes)[:-1])
+        theta = {h.name: p.reshape(h.shape) for h, p in zip(self.hypers, parts, strict=True)}
+        K, gradient = self.kernel.with_gradient(X, theta)
+        noise = float(theta[NOISE])
+        value, slope = likelihood(K + noise * np.eye(len(K)), self.y.numpy(), self.mean)
+        by_hypers, by_rows = gradient(slope)
+        penalty, by_prior = self.penalty_with_gradient(flat)
+        by_logs = np.append(by_hypers, noise * np.trace(slope)) + by_prior
+        return float(value) + penalty, by_logs, by_rows
 
     def penalty_with_gradient(self, flat: Array) -> tuple[float, Array]:
         """Negative log prior density, up to a constant, and its gradient."""
@@ -192,7 +202,7 @@ def _normals(hypers: Sequence[Hyper], sizes: Sequence[int]) -> tuple[Array, Arra
     return there, mu, precision
 
 
-def likelihood(K: Tensor, y: Tensor, mean: float | None = None) -> tuple[Tensor, Tensor]:
+def likelihood(K: Values, y: Values, mean: float | None = None) -> tuple[Values | float, Values]:
     """Negative log marginal likelihood of y ~ N(m, K), and its gradient in K.
 
     Notes
@@ -201,13 +211,12 @@ def likelihood(K: Tensor, y: Tensor, mean: float | None = None) -> tuple[Tensor,
     eq. 2.30), its gradient (K^-1 - alpha alpha') / 2 with alpha = K^-1 r (eq. 5.9). The mean,
     where none is given, is the one of highest likelihood, so its own gradient vanishes.
     """
-    chol = cholesky(K)
-    inverse = torch.cholesky_inverse(chol)
+    inverse, log_det = inverse_and_log_det(K)
     rows = inverse.sum(1)
     residual = y - ((rows @ y) / rows.sum() if mean is None else mean)
     alpha = inverse @ residual
-    value = 0.5 * (residual @ alpha) + _half_log_det(chol)
-    return value, 0.5 * (inverse - torch.outer(alpha, alpha))
+    value = 0.5 * (residual @ alpha + log_det + len(y) * math.log(2.0 * math.pi))
+    return value, 0.5 * (inverse - alpha[:, None] * alpha)
 
 
 def negative_log_likelihood(K: Tensor, y: Tensor) -> float:

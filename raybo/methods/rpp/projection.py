@@ -18,12 +18,12 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from raybo.arrays import Array, Indices
-from raybo.errors import MethodError, SurrogateError
+from raybo.errors import MethodError
 from raybo.methods.base import Data
-from raybo.surrogate.gp import GP, NOISE, add_noise
+from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.additive import Additive
-from raybo.surrogate.kernels.base import HasGradient, Theta
-from raybo.surrogate.map import NOISE_HYPER, NegativeLogPosterior, likelihood, minimize_from
+from raybo.surrogate.kernels.base import Theta
+from raybo.surrogate.map import NOISE_HYPER, NegativeLogPosterior, minimize_from
 
 LARGEST_ENTRY = 10.0  # bound on the entries of W, whose columns have about the length of I's
 DIGITS = 6  # of the D^2 entries of W in a memo; the data know fewer
@@ -83,7 +83,7 @@ def likeliest_columns(
         W with unit columns, and theta.
     """
     hypers = NegativeLogPosterior(kernel, X, y, NOISE_HYPER)
-    block, size = list(columns), W.shape[0] * len(columns)
+    rows, block, size = X.numpy(), list(columns), W.shape[0] * len(columns)
 
     def split(flat: Array) -> tuple[Array, Array]:
         """W with the columns in `flat`, and their lengths before they were scaled to 1."""
@@ -95,8 +95,8 @@ def likeliest_columns(
 
     def loss(flat: Array) -> tuple[float, Array]:
         learnt, lengths = split(flat)
-        value, by_W, by_logs = _value_and_gradient(hypers, learnt, flat[size:])
-        unit, by_unit = learnt[:, block], by_W[:, block]
+        value, by_logs, by_rows = hypers.at_rows(rows @ learnt, flat[size:])
+        unit, by_unit = learnt[:, block], (rows.T @ by_rows)[:, block]
         across = (by_unit - unit * (unit * by_unit).sum(0)) / lengths
         return value, np.concatenate([across.reshape(-1), by_logs])
 
@@ -113,38 +113,17 @@ def likeliest_near_identity(gp: GP, W: Array, spread: float, max_iterations: int
     The entries of W - I are normal with deviation `spread` before any data.
     """
     hypers = NegativeLogPosterior(gp.kernel, gp.X, gp.y, NOISE_HYPER)
-    logs, eye = hypers.logs(gp.theta), np.eye(len(W))
+    rows, logs, eye = gp.X.numpy(), hypers.logs(gp.theta), np.eye(len(W))
 
     def loss(flat: Array) -> tuple[float, Array]:
         learnt = flat.reshape(W.shape)
-        value, by_W, _ = _value_and_gradient(hypers, learnt, logs)
+        value, _, by_rows = hypers.at_rows(rows @ learnt, logs)
         off = (learnt - eye) / spread
-        return value + 0.5 * float(np.square(off).sum()), (by_W + off / spread).reshape(-1)
+        by_W = rows.T @ by_rows + off / spread
+        return value + 0.5 * float(np.square(off).sum()), by_W.reshape(-1)
 
     bounds = [(-LARGEST_ENTRY, LARGEST_ENTRY)] * W.size
     return minimize_from(loss, [W.reshape(-1)], bounds, max_iterations).reshape(W.shape)
-
-
-def _value_and_gradient(
-    hypers: NegativeLogPosterior, W: Array, logs: Array
-) -> tuple[float, Array, Array]:
-    """Negative log posterior of the rows projected by W, its gradient in W and in the logs."""
-    kernel = hypers.kernel
-    if not isinstance(kernel, HasGradient):
-        raise SurrogateError(
-            f"a projection is learnt under a kernel with a gradient, not {kernel}"
-        )
-    point = torch.as_tensor(logs).requires_grad_()
-    penalty = hypers.penalty(point)
-    (by_prior,) = torch.autograd.grad(penalty, point)
-    with torch.no_grad():
-        theta = hypers.theta(point)
-        K, gradient = kernel.with_gradient(hypers.X @ torch.as_tensor(W), theta)
-        value, slope = likelihood(add_noise(K, theta[NOISE]), hypers.y)
-        by_W = hypers.X.T @ gradient.rows(slope)
-        by_noise = theta[NOISE] * slope.diagonal().sum()
-        by_logs = torch.cat([gradient.hypers(slope), by_noise[None]]) + by_prior
-    return float(value + penalty.detach()), by_W.numpy(), by_logs.numpy()
 
 
 def align(W: Array) -> tuple[Array, Indices]:

@@ -8,13 +8,16 @@ which with dozens of groups is several times faster.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from raybo.surrogate.kernels.base import Hyper, LogNormal, Theta
+from raybo.arrays import Array
+from raybo.surrogate.kernels.base import Gradient, Hyper, LogNormal, Theta
 from raybo.surrogate.kernels.stationary import SE, VARIANCE_BOUNDS, squared_exponential
 
 Groups = tuple[tuple[int, ...], ...]
@@ -59,28 +62,38 @@ class Additive:
         """Kernel of one group, and its hyperparameters."""
         return replace(self, groups=(self.groups[index],)), theta
 
-    def with_gradient(self, X: Tensor, theta: Theta) -> tuple[Tensor, AdditiveGradient]:
+    def with_gradient(self, X: Array, theta: Mapping[str, Array]) -> tuple[Array, Gradient]:
         """Covariances (n, n) of the rows of X, and their gradient."""
-        A = self._split(X)
-        sq = self._squared_distances(A, A) / theta["lengthscale"] ** 2
-        K = theta["variance"] * squared_exponential(sq)
-        return K.sum(0), AdditiveGradient(self, X, A, sq, K, theta["lengthscale"])
+        index, ordered, unordered = (part.numpy() for part in self._layout)
+        length = theta["lengthscale"]
+        A = X[:, index].transpose(1, 0, 2)  # (g, n, c)
+        P = (A - A.mean(1, keepdims=True)) * ordered[:, None, :]
+        size = np.square(P).sum(2)
+        sq = np.maximum(size[:, :, None] + size[:, None, :] - 2.0 * P @ P.swapaxes(1, 2), 0.0)
+        for c in range(unordered.shape[1] if self.unordered else 0):
+            differs = A[:, :, None, c] != A[:, None, :, c]
+            sq = sq + (differs & unordered[:, c, None, None])
+        sq = sq / length**2
+        K = theta["variance"] * np.exp(-0.5 * sq)
 
-    def join(self, parts: Tensor, dim: int) -> Tensor:
-        """Rows (n, dim) whose columns of each group are the parts (g, n, c); 0 elsewhere."""
-        index, ordered, _ = self.layout
-        rows = parts.new_zeros(parts.shape[1], dim)
-        rows[:, index[ordered]] = parts.transpose(0, 1)[:, ordered]
-        return rows
+        def gradient(weights: Array) -> tuple[Array, Array]:
+            W = weights * K
+            by_hypers = np.array([(W * sq).sum(), W.sum()])  # d K / d log l = K sq
+            by_P = 2.0 * (W @ P - W.sum(2)[:, :, None] * P) / length**2
+            by_rows = np.zeros_like(X)
+            by_rows[:, index[ordered]] = by_P.swapaxes(0, 1)[:, ordered]
+            return by_hypers, by_rows
+
+        return K.sum(0), gradient
 
     def _split(self, X: Tensor) -> Tensor:
         """Columns (g, n, c) of each group of X (n, d), padded to c columns."""
-        index, _, _ = self.layout
+        index, _, _ = self._layout
         return X[:, index].transpose(0, 1)
 
     def _squared_distances(self, A: Tensor, B: Tensor) -> Tensor:
         """Squared distances (g, n, m) of points A (g, n, c) and B (g, m, c) of each group."""
-        _, ordered, unordered = self.layout
+        _, ordered, unordered = self._layout
         centre = B.mean(1, keepdim=True).detach()  # squared distances lose fewer digits
         P, Q = (A - centre) * ordered[:, None, :], (B - centre) * ordered[:, None, :]
         sq = torch.baddbmm(Q.square().sum(2)[:, None, :], P, Q.mT, alpha=-2.0)
@@ -93,33 +106,10 @@ class Additive:
         return sq
 
     @cached_property
-    def layout(self) -> tuple[Tensor, Tensor, Tensor]:
+    def _layout(self) -> tuple[Tensor, Tensor, Tensor]:
         """Column of each place (g, c), and whether an ordered or an unordered one is there."""
         width = max(map(len, self.groups))
         index = torch.tensor([[*group, *[0] * (width - len(group))] for group in self.groups])
         used = torch.tensor([[c < len(group) for c in range(width)] for group in self.groups])
         unordered = used & torch.isin(index, torch.tensor(self.unordered, dtype=torch.long))
         return index, used & ~unordered, unordered
-
-
-@dataclass(frozen=True)
-class AdditiveGradient:
-    """Gradient of the covariances of an additive kernel."""
-
-    kernel: Additive
-    X: Tensor  # (n, d)
-    A: Tensor  # (g, n, c): columns of each group
-    sq: Tensor  # (g, n, n): scaled squared distances of each group
-    K: Tensor  # (g, n, n): covariances of each group
-    lengthscale: Tensor
-
-    def hypers(self, weights: Tensor) -> Tensor:
-        """In the log-hyperparameters: d K / d log l = K sq, as K = v exp(-sq / 2)."""
-        by_K = weights * self.K
-        return torch.stack([(by_K * self.sq).sum(), by_K.sum()])
-
-    def rows(self, weights: Tensor) -> Tensor:
-        """In the rows X: 2 (W - diag(W1)) A / l^2 for each group, with W = weights * K."""
-        W = weights * self.K
-        by_A = 2.0 * (W @ self.A - W.sum(2, keepdim=True) * self.A) / self.lengthscale**2
-        return self.kernel.join(by_A, self.X.shape[1])

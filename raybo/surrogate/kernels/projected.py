@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-import torch
+import numpy as np
 from torch import Tensor
 
-from raybo.surrogate.kernels.base import Hyper, LogNormal, Theta
-from raybo.surrogate.kernels.stationary import Stationary, StationaryGradient
+from raybo.arrays import Array
+from raybo.surrogate.kernels.base import Gradient, Hyper, LogNormal, Theta
+from raybo.surrogate.kernels.stationary import Stationary
 
 ROWS = "rows"
 # Of a fit, times the usual number: B has many entries. Of Branin, rotated in 25 dimensions, 120
@@ -65,36 +67,18 @@ class Projected:
         """Variances (n,)."""
         return self.inner.diag(X, theta)
 
-    def with_gradient(self, X: Tensor, theta: Theta) -> tuple[Tensor, ProjectedGradient]:
+    def with_gradient(self, X: Array, theta: Mapping[str, Array]) -> tuple[Array, Gradient]:
         """Covariances (n, n) of the rows of X, and their gradient."""
-        B = theta[ROWS].log()
+        B = np.log(theta[ROWS])
         P = X @ B.T
-        if not self.clip:
-            K, inner = self.inner.with_gradient(P, theta)
-            return K, ProjectedGradient(X, B, None, inner)
-        K, inner = self.inner.with_gradient(0.5 * P.clamp(-1.0, 1.0), theta)
-        return K, ProjectedGradient(X, B, 0.5 * (P.abs() < 1.0), inner)
+        slope = 0.5 * (np.abs(P) < 1.0) if self.clip else np.ones(1)
+        K, by_inner = self.inner.with_gradient(
+            0.5 * np.clip(P, -1.0, 1.0) if self.clip else P, theta
+        )
 
+        def gradient(weights: Array) -> tuple[Array, Array]:
+            by_hypers, by_projection = by_inner(weights)
+            by_P = by_projection * slope
+            return np.concatenate([by_hypers, (by_P.T @ X).ravel()]), by_P @ B
 
-@dataclass(frozen=True)
-class ProjectedGradient:
-    """Gradient of the covariances of a projected kernel."""
-
-    X: Tensor  # (n, d)
-    B: Tensor  # (e, d)
-    slope: Tensor | None  # (n, e): derivative of phi; None where phi is the identity
-    inner: StationaryGradient
-
-    def hypers(self, weights: Tensor) -> Tensor:
-        """In the log-hyperparameters: those of the inner kernel, and the entries of B."""
-        by_hypers, by_projection = self.inner.hypers_and_rows(weights)
-        by_B = self._by_products(by_projection).T @ self.X
-        return torch.cat([by_hypers, by_B.reshape(-1)])
-
-    def rows(self, weights: Tensor) -> Tensor:
-        """In the rows X."""
-        return self._by_products(self.inner.rows(weights)) @ self.B
-
-    def _by_products(self, by_projection: Tensor) -> Tensor:
-        """Gradient (n, e) in B x, from that in phi(B x)."""
-        return by_projection if self.slope is None else by_projection * self.slope
+        return K, gradient

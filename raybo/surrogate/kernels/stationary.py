@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from raybo.surrogate.kernels.base import Hyper, LogNormal, Theta
+from raybo.arrays import Array
+from raybo.surrogate.kernels.base import Gradient, Hyper, LogNormal, Theta
 from raybo.surrogate.linalg import with_slope
 
-Values = TypeVar("Values", Tensor, NDArray[np.float64])
+Values = TypeVar("Values", Tensor, Array)
 
 LENGTHSCALE_BOUNDS = (5e-3, 1e3)  # in the unit cube: below the spacing of any data, and flat
 VARIANCE_BOUNDS = (1e-4, 1e4)  # of standardised losses
@@ -103,59 +103,36 @@ class Stationary:
         K = matern52(sq) if self.shape == "matern52" else squared_exponential(sq)
         return K * theta["variance"] if self.scaled else K
 
-    def with_gradient(self, X: Tensor, theta: Theta) -> tuple[Tensor, StationaryGradient]:
+    def with_gradient(self, X: Array, theta: Mapping[str, Array]) -> tuple[Array, Gradient]:
         """Covariances (n, n) of the rows of X, and their gradient."""
-        A = X / theta["lengthscale"]
-        sq = squared_distances(A, A)
+        length = theta["lengthscale"]
+        A = X / length
+        A = A - A.mean(0)  # keeps the cancellation error of squared distances small
+        size = np.einsum("ij,ij->i", A, A)
+        sq = np.maximum(size[:, None] + size - 2.0 * (A @ A.T), 0.0)
         if self.shape == "matern52":
-            K, slope = matern52_and_slope(sq, torch.exp)
+            K, slope = matern52_and_slope(sq, np.exp)
         else:
-            K = squared_exponential(sq)
+            K = np.exp(-0.5 * sq)
             slope = -0.5 * K
         if self.scaled:
             K, slope = K * theta["variance"], slope * theta["variance"]
-        return K, StationaryGradient(self, A, K, slope, theta["lengthscale"])
+
+        def gradient(weights: Array) -> tuple[Array, Array]:
+            W = weights * slope  # symmetric, so the gradient in A is 4 (diag(W1) - W) A
+            by_A = 4.0 * (A * W.sum(1)[:, None] - W @ A)
+            by_length = -(by_A * A).sum(0)
+            parts = [by_length if self.ard else by_length.sum(keepdims=True)]
+            if self.scaled:
+                parts.append((weights * K).sum(keepdims=True).reshape(1))
+            return np.concatenate(parts), by_A / length
+
+        return K, gradient
 
     def diag(self, X: Tensor, theta: Theta) -> Tensor:
         """Variances (n,)."""
         ones = X.new_ones(len(X))
         return ones * theta["variance"] if self.scaled else ones
-
-
-@dataclass(frozen=True)
-class StationaryGradient:
-    """Gradient of the covariances of a stationary kernel."""
-
-    kernel: Stationary
-    A: Tensor  # (n, d): rows divided by their length-scales
-    K: Tensor  # (n, n)
-    slope: Tensor  # (n, n): derivative of K in the squared distances of A
-    lengthscale: Tensor
-
-    def hypers(self, weights: Tensor) -> Tensor:
-        """In the log-hyperparameters: d sq_ij / d log l = -2 (a_i - a_j)^2."""
-        return self._by_hypers(weights, self._by_scaled_rows(weights))
-
-    def rows(self, weights: Tensor) -> Tensor:
-        """In the rows X."""
-        return self._by_scaled_rows(weights) / self.lengthscale
-
-    def hypers_and_rows(self, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Both, for little more than the time of one."""
-        by_scaled_rows = self._by_scaled_rows(weights)
-        return self._by_hypers(weights, by_scaled_rows), by_scaled_rows / self.lengthscale
-
-    def _by_hypers(self, weights: Tensor, by_scaled_rows: Tensor) -> Tensor:
-        by_length = -(by_scaled_rows * self.A).sum(0)
-        parts = [by_length if self.kernel.ard else by_length.sum()[None]]
-        if self.kernel.scaled:
-            parts.append((weights * self.K).sum()[None])
-        return torch.cat(parts)
-
-    def _by_scaled_rows(self, weights: Tensor) -> Tensor:
-        """Gradient in A: 4 (diag(W1) - W) A with W = weights * slope, which is symmetric."""
-        W = weights * self.slope
-        return 4.0 * (self.A * W.sum(1, keepdim=True) - W @ self.A)
 
 
 def Matern52(  # noqa: N802  (reads as the kernel it makes)
