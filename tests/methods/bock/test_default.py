@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from raybo.benchmarks.problems.base import get_problem
+from raybo.benchmarks.problems.registry import get_problem
 from raybo.errors import MethodError, SpaceError
 from raybo.methods.base import LEAST, Data
 from raybo.methods.bock.default import Bock, at_every_radius

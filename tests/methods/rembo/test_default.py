@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from raybo.benchmarks.problems.base import get_problem
+from raybo.benchmarks.problems.registry import get_problem
 from raybo.errors import MethodError, RayboError, SpaceError
 from raybo.methods.base import EFFORTS, FULL, LEAST, Data, Effort
 from raybo.methods.rembo.default import Rembo, box_bound, row_starts

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from raybo.benchmarks.problems.base import get_problem
+from raybo.benchmarks.problems.registry import get_problem
 from raybo.methods.rpp.projection import log_ratio
 from raybo.methods.rpp.published import PublishedRpp
 from raybo.space.box import Box
