@@ -18,7 +18,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from raybo.arrays import Array, Indices
-from raybo.errors import MethodError
+from raybo.errors import MethodError, SurrogateError
 from raybo.methods.base import Data
 from raybo.surrogate.gp import GP, NOISE, add_noise
 from raybo.surrogate.kernels.additive import Additive
@@ -95,7 +95,7 @@ def likeliest_columns(
 
     def loss(flat: Array) -> tuple[float, Array]:
         learnt, lengths = split(flat)
-        value, by_W, by_logs = _value_and_gradient(hypers, learnt, flat[size:])
+        value, by_W, by_logs = _value_and_gradient(kernel, hypers, learnt, flat[size:])
         unit, by_unit = learnt[:, block], by_W[:, block]
         across = (by_unit - unit * (unit * by_unit).sum(0)) / lengths
         return value, np.concatenate([across.reshape(-1), by_logs])
@@ -112,12 +112,15 @@ def likeliest_near_identity(gp: GP, W: Array, spread: float, max_iterations: int
 
     The entries of W - I are normal with deviation `spread` before any data.
     """
-    hypers = NegativeLogPosterior(gp.kernel, gp.X, gp.y, NOISE_HYPER)
+    kernel = gp.kernel
+    if not isinstance(kernel, Additive):
+        raise SurrogateError(f"a projection is learnt for an Additive kernel, not {kernel}")
+    hypers = NegativeLogPosterior(kernel, gp.X, gp.y, NOISE_HYPER)
     logs, eye = hypers.logs(gp.theta), np.eye(len(W))
 
     def loss(flat: Array) -> tuple[float, Array]:
         learnt = flat.reshape(W.shape)
-        value, by_W, _ = _value_and_gradient(hypers, learnt, logs)
+        value, by_W, _ = _value_and_gradient(kernel, hypers, learnt, logs)
         off = (learnt - eye) / spread
         return value + 0.5 * float(np.square(off).sum()), (by_W + off / spread).reshape(-1)
 
@@ -126,7 +129,7 @@ def likeliest_near_identity(gp: GP, W: Array, spread: float, max_iterations: int
 
 
 def _value_and_gradient(
-    hypers: NegativeLogPosterior, W: Array, logs: Array
+    kernel: Additive, hypers: NegativeLogPosterior, W: Array, logs: Array
 ) -> tuple[float, Array, Array]:
     """Negative log posterior of the rows projected by W, its gradient in W and in the logs."""
     point = torch.as_tensor(logs).requires_grad_()
@@ -134,7 +137,7 @@ def _value_and_gradient(
     (by_prior,) = torch.autograd.grad(penalty, point)
     with torch.no_grad():
         theta = hypers.theta(point)
-        K, gradient = hypers.kernel.with_gradient(hypers.X @ torch.as_tensor(W), theta)
+        K, gradient = kernel.with_gradient(hypers.X @ torch.as_tensor(W), theta)
         value, slope = likelihood(add_noise(K, theta[NOISE]), hypers.y)
         by_W = hypers.X.T @ gradient.rows(slope)
         by_noise = theta[NOISE] * slope.diagonal().sum()
@@ -196,6 +199,11 @@ def least_mixing(W: Array, log_limit: float) -> float:
 def outer_box(W: Array) -> tuple[Array, Array]:
     """Bounds (D,) of z = W'x for x in the unit cube."""
     return np.minimum(W, 0.0).sum(0), np.maximum(W, 0.0).sum(0)
+
+
+def unprojected(z: Array, W: Array) -> Array:
+    """Point x (D,) whose projection W'x is z; it may lie outside the cube."""
+    return np.asarray(np.linalg.solve(W.T, z), dtype=np.float64)
 
 
 def checked_delta(delta: Any) -> float | str | None:
