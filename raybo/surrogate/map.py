@@ -136,8 +136,7 @@ class NegativeLogPosterior:
     def __call__(self, flat: Array) -> tuple[float, Array]:
         """Value and gradient."""
         if isinstance(self.kernel, HasGradient) and self.X.device.type == "cpu":
-            value, by_logs, _ = self.at_rows(self.X.numpy(), flat)
-            return value, by_logs
+            return self.at_rows(self.X.numpy(), flat)[:2]
         logs = torch.as_tensor(flat, device=self.X.device).requires_grad_()
         theta = self.theta(logs)
         penalty = self.penalty(logs)

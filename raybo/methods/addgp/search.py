@@ -58,8 +58,7 @@ def best_of_each_group(gp: GP, rows: Array, beta: float) -> Array:
 
     The sum of the bounds is highest where that of every group is, so no row has a higher one.
     """
-    points = torch.as_tensor(rows)
-    best: Array = rows[0].copy()
+    points, best = torch.as_tensor(rows), np.array(rows[0])
     for part, group in enumerate(groups_of(gp)):
         columns, bounds = list(group), ucb(gp.posterior(points, part), beta)
         best[columns] = rows[int(bounds.argmax()), columns]

@@ -39,6 +39,7 @@ from raybo.methods.rpp.projection import (
     checked_delta,
     least_mixing,
     likeliest_near_identity,
+    unprojected,
 )
 from raybo.methods.search import acquisition_of, search_region, untried
 from raybo.space.any_space import AnySpace
@@ -77,9 +78,8 @@ class Rpp:
             region = search_region(self.space, data, rng)
             beta = exploration_of(gp, len(data.loss))
             z = best_of_each_group(gp, region.starts @ W, beta)
-            inside: Array = np.linalg.solve(W.T, z)
-            starts = [self.space.snap(inside[None]), region.starts]
-            region = replace(region, starts=np.concatenate(starts))
+            x = self.space.snap(unprojected(z, W)[None])
+            region = replace(region, starts=np.concatenate([x, region.starts]))
             search = Lbfgsb(data.effort.n_starts, data.effort.max_evaluations)
             x = search(untried(AlongDirections(f, W), self.space, data), region, rng)
         return Proposal(x=x, memo=memo)

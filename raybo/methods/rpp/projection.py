@@ -182,6 +182,11 @@ def outer_box(W: Array) -> tuple[Array, Array]:
     return np.minimum(W, 0.0).sum(0), np.maximum(W, 0.0).sum(0)
 
 
+def unprojected(z: Array, W: Array) -> Array:
+    """Point x (D,) whose projection W'x is z; it may lie outside the cube."""
+    return np.asarray(np.linalg.solve(W.T, z), dtype=np.float64)
+
+
 def checked_delta(delta: Any) -> float | str | None:
     """Delta, an infinite one as text: descriptions of methods are JSON, which has no infinity."""
     is_number = isinstance(delta, int | float) and not isinstance(delta, bool)

@@ -47,6 +47,7 @@ from raybo.methods.rpp.projection import (
     least_mixing,
     likeliest_columns,
     outer_box,
+    unprojected,
 )
 from raybo.space.any_space import AnySpace
 from raybo.space.design import random
@@ -98,7 +99,7 @@ class PublishedRpp:
             gp = gp.condition_on_mean(torch.as_tensor(data.pending @ W))
             beta = exploration_of(gp, len(y))
             z = maximize_by_group(gp, beta, outer_box(W), rng)  # step 2
-            x: Array = np.linalg.solve(W.T, z)  # step 2
+            x = unprojected(z, W)  # step 2
         return Proposal(x=self.space.snap(x[None])[0], memo=memo)
 
     def learn(

@@ -96,4 +96,4 @@ def typical_seconds(finishes_per_second: float) -> float:
     0 where full effort can be afforded.
     """
     effort = affordable_effort(finishes_per_second)
-    return 0.0 if effort is FULL else _TYPICAL_SECONDS[EFFORTS.index(effort)]
+    return 0.0 if effort == FULL else _TYPICAL_SECONDS[EFFORTS.index(effort)]

@@ -64,7 +64,7 @@ class Additive:
 
     def with_gradient(self, X: Array, theta: Mapping[str, Array]) -> tuple[Array, Gradient]:
         """Covariances (n, n) of the rows of X, and their gradient."""
-        index, ordered, unordered = (part.numpy() for part in self._layout)
+        index, ordered, unordered = (part.numpy() for part in self.layout)
         length = theta["lengthscale"]
         A = X[:, index].transpose(1, 0, 2)  # (g, n, c)
         P = (A - A.mean(1, keepdims=True)) * ordered[:, None, :]
@@ -88,12 +88,12 @@ class Additive:
 
     def _split(self, X: Tensor) -> Tensor:
         """Columns (g, n, c) of each group of X (n, d), padded to c columns."""
-        index, _, _ = self._layout
+        index, _, _ = self.layout
         return X[:, index].transpose(0, 1)
 
     def _squared_distances(self, A: Tensor, B: Tensor) -> Tensor:
         """Squared distances (g, n, m) of points A (g, n, c) and B (g, m, c) of each group."""
-        _, ordered, unordered = self._layout
+        _, ordered, unordered = self.layout
         centre = B.mean(1, keepdim=True).detach()  # squared distances lose fewer digits
         P, Q = (A - centre) * ordered[:, None, :], (B - centre) * ordered[:, None, :]
         sq = torch.baddbmm(Q.square().sum(2)[:, None, :], P, Q.mT, alpha=-2.0)
@@ -106,7 +106,7 @@ class Additive:
         return sq
 
     @cached_property
-    def _layout(self) -> tuple[Tensor, Tensor, Tensor]:
+    def layout(self) -> tuple[Tensor, Tensor, Tensor]:
         """Column of each place (g, c), and whether an ordered or an unordered one is there."""
         width = max(map(len, self.groups))
         index = torch.tensor([[*group, *[0] * (width - len(group))] for group in self.groups])

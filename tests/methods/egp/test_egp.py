@@ -49,7 +49,7 @@ class TestOptions:
             ({"acquisition": "pi"}, "'log_ei', 'ei', 'ucb'"),
             ({"maximizer": "direct"}, "has no option 'maximizer'"),
             ({"preset": "paper", "maximizer": "cmaes"}, "'elastic', 'multistart', 'direct'"),
-            ({"preset": "paper", "device": "cpu"}, "with preset 'paper' has no option 'device'"),
+            ({"preset": "paper", "device": "cuda"}, "with preset 'paper' has no option 'device'"),
             ({"target_lengthscale": 0.0}, r"from 0.005 to 1000, got 0.0; 0.1 is the paper's"),
             ({"target_lengthscale": "auto"}, "got 'auto'"),
             ({"target_lengthscale": float("nan")}, "got nan"),
