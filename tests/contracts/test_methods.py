@@ -51,7 +51,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
     "random": ("random", {}, ALL),
     "sobol": ("sobol", {}, ALL),
     "bo": ("bo", SMALL, ALL),
-    "bo-paper": ("bo", PAPER, ("mixed",)),
+    "bo-paper": ("bo", PAPER, ("constant",)),
     "rembo": ("rembo", SMALL, ALL),
     "rembo-paper": ("rembo", {**PAPER, "d": 2}, ("mixed", "lazy")),
     "addtree": ("addtree", SMALL, ALL),
@@ -60,6 +60,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
     "addgp-paper": ("addgp", PAPER, ("mixed",)),
     "rpp": ("rpp", SMALL, ALL),
     "rpp-paper": ("rpp", PAPER, ("constant",)),
+    "ridge": ("ridge", SMALL, ALL),
     "egp": ("egp", SMALL, ALL),
     "egp-paper": ("egp", PAPER, ("one",)),  # by its rule 0.1 s of search for each dimension
     "bock": ("bock", SMALL, ("box",)),
