@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from raybo.study.optimizer import Optimizer as Optimizer
     from raybo.study.trial import Trial as Trial
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "RayboError": "raybo.errors",

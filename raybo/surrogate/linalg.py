@@ -18,8 +18,8 @@ from raybo.errors import SurrogateError
 
 Values = TypeVar("Values", Tensor, Array)
 
-# Relative to the mean of the diagonal; each tenfold or more, so that few factors are tried.
-JITTERS = (1e-10, 1e-8, 1e-6, 1e-5, 1e-4)
+# Relative to the mean of the diagonal; steps of ten find the least that works to a factor of ten.
+JITTERS = (1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
 
 
 def cholesky(K: Tensor) -> Tensor:

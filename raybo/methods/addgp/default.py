@@ -41,7 +41,7 @@ from raybo.surrogate.kernels.additive import Additive, Groups
 from raybo.surrogate.kernels.base import Theta
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.map import NOISE_HYPER, starting_theta
-from raybo.surrogate.outcomes import standardize
+from raybo.surrogate.outcomes import SHORT_TAIL, standardize
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class AddGp:
     def model(self, data: Data, rng: np.random.Generator) -> tuple[GP, dict[str, Any]]:
         """The process of the told rows, and what to remember of it."""
         groups = self._groups(data, rng)
-        gp, memo = fitted_gp(self.kernel(groups), data)
+        gp, memo = fitted_gp(self.kernel(groups), data, bad_side=SHORT_TAIL)
         if memo:
             memo["groups"] = [list(group) for group in groups]
         return gp, memo
@@ -107,5 +107,5 @@ class AddGp:
             theta: Theta = starting_theta(self.kernel(groups), NOISE_HYPER)
         else:
             groups, theta = last.groups, last.theta
-        X, y = torch.as_tensor(data.X), torch.as_tensor(standardize(data.loss))
+        X, y = torch.as_tensor(data.X), torch.as_tensor(standardize(data.loss, SHORT_TAIL))
         return exchange_columns(groups, self.kernel, X, y, theta, rng)

@@ -9,7 +9,7 @@ distribution that A was drawn from. It reads no row of A, so a proposal costs th
 
 What differs from raybo/methods/rembo/published.py: the learnt rows (`row_starts`), the width of
 the small box (`box_bound`), d and k, and what all default methods have: standardised losses, a
-fitted noise, log EI climbed by L-BFGS-B. `raybo bench rembo-default` compares the two.
+fitted noise, log EI climbed by L-BFGS-B. `raybo bench peers-high` compares the two.
 
 Which d, which k? d should exceed the number of directions that matter by two or more: one more
 coordinate costs little, one too few cannot be made up for. k > 1 splits the evaluations between
@@ -47,7 +47,7 @@ from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.map import starting_theta
 
 DIMENSIONS = 8  # of an embedding, unless given: two more than the six directions of Hartmann6
-EMBEDDINGS = 1  # unless given: `raybo bench rembo-default`
+EMBEDDINGS = 1  # unless given: `raybo bench peers-high`
 
 
 @dataclass(frozen=True)

@@ -95,9 +95,9 @@ class Embedding:
         """Return element `index` of a scrambled Sobol sequence in the small box: (d,)."""
         return self.from_cube(sobol_point(Box(self.d), index, self.seed))
 
-    def region(self, data: Data, n: int, rng: np.random.Generator) -> Region:
-        """Return the small box; n starts are spread over it, n are near the best z of `data`."""
-        near = around(self.to_cube(data.best_rows()), n, rng)
+    def region(self, data: Data, n: int, rng: np.random.Generator, n_best: int = 3) -> Region:
+        """Return the small box, with n starts spread over it and n near the best z of `data`."""
+        near = around(self.to_cube(data.best_rows(n_best)), n, rng)
         starts = np.concatenate([spread(self.d, n, rng), near])
         edge = np.full(self.d, self.bound)
         return Region(-edge, edge, self.from_cube(starts))

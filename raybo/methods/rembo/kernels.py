@@ -33,7 +33,7 @@ from raybo.surrogate.kernels.projected import Projected
 from raybo.surrogate.kernels.stationary import SE, Matern52, Stationary, lengthscale_prior
 
 KERNELS = ("learned", "low", "high", "warped", "categorical", "mixed")
-MOST_ROWS = 6  # of B; `raybo bench rembo-default`: Hartmann6 has six directions, Branin two
+MOST_ROWS = 6  # of B; `raybo bench peers-high`: Hartmann6 has six directions, Branin two
 
 
 @dataclass(frozen=True)

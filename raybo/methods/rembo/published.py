@@ -127,7 +127,7 @@ class PublishedRembo:
                 return torch.from_numpy(log_ei.with_gradient(features(Z).numpy())[0])
 
             gain = untried_image(u, embedding, data)
-            region = embedding.region(own, STARTS, rng)
+            region = embedding.region(own, STARTS, rng, n_best=1)
             budget = EVALUATIONS * (1 + self.dim)
             found = np.stack([m(budget)(gain, region, rng) for m in (Direct, CmaEs)])
             z = found[np.argmax(values(gain, found))]  # section 4.1; Alg. 2, 4; Alg. 3, 3
