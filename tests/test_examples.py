@@ -40,8 +40,15 @@ def run_example(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         runpy.run_path(str(EXAMPLES[name]), run_name="__main__")
 
 
+# Every worker first solves the instance itself, to know the optimum: half a minute each.
+SLOW = ("configure_solver",)
+
+
 @pytest.mark.ray
-@pytest.mark.parametrize("name", sorted(EXAMPLES))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in sorted(EXAMPLES)],
+)
 def test_example_runs(
     name: str,
     ray_cluster: None,

@@ -31,7 +31,7 @@ from raybo.methods.addgp.groups import (
 from raybo.methods.addgp.search import best_of_each_group, exploration_of
 from raybo.methods.base import Data, Proposal
 from raybo.methods.bo.default import design_size
-from raybo.methods.model import fitted_gp, unordered_columns, with_pending
+from raybo.methods.model import SMALL_NOISE, fitted_gp, unordered_columns, with_pending
 from raybo.methods.options import check_count, check_seconds, require_flat
 from raybo.methods.search import acquisition_of, search_region, untried
 from raybo.space.any_space import AnySpace
@@ -40,7 +40,7 @@ from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.additive import Additive, Groups
 from raybo.surrogate.kernels.base import Theta
 from raybo.surrogate.linalg import one_thread
-from raybo.surrogate.map import NOISE_HYPER, starting_theta
+from raybo.surrogate.map import starting_theta
 from raybo.surrogate.outcomes import SHORT_TAIL, standardize
 
 
@@ -86,7 +86,7 @@ class AddGp:
     def model(self, data: Data, rng: np.random.Generator) -> tuple[GP, dict[str, Any]]:
         """The process of the told rows, and what to remember of it."""
         groups = self._groups(data, rng)
-        gp, memo = fitted_gp(self.kernel(groups), data, bad_side=SHORT_TAIL)
+        gp, memo = fitted_gp(self.kernel(groups), data, noise=SMALL_NOISE, bad_side=SHORT_TAIL)
         if memo:
             memo["groups"] = [list(group) for group in groups]
         return gp, memo
@@ -104,8 +104,9 @@ class AddGp:
             return last.groups
         if last is None:
             groups = first_groups(self.space, None, self.group_size, rng)
-            theta: Theta = starting_theta(self.kernel(groups), NOISE_HYPER)
+            theta: Theta = starting_theta(self.kernel(groups), SMALL_NOISE)
         else:
             groups, theta = last.groups, last.theta
-        X, y = torch.as_tensor(data.X), torch.as_tensor(standardize(data.loss, SHORT_TAIL))
+        # Effects add up in the losses themselves, not in losses whose bad side is drawn in.
+        X, y = torch.as_tensor(data.X), torch.as_tensor(standardize(data.loss))
         return exchange_columns(groups, self.kernel, X, y, theta, rng)
