@@ -293,7 +293,7 @@ def test_what_cannot_travel_is_imported_by_the_workers(
 
     guarded = load_objective("train:guarded", folder)
     send_by_value([sys.modules["train"]], guarded)
-    assert "cannot travel to the workers" in caplog.text
+    assert "cannot be sent to the workers" in caplog.text
     assert b"train" in ray.cloudpickle.dumps(guarded)
 
 

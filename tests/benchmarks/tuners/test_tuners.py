@@ -138,7 +138,7 @@ def test_a_list_of_specs_splits_at_names_only():
     ("spec", "message"),
     [
         ("bohb", "tuner 'bohb' is not known; choose one of raybo's methods (random"),
-        ("random:n=3", "tuner 'random' has no option 'n'; it takes no options"),
+        ("random:n=3", "tuner 'random' has no option 'n'; it takes preset"),
         ("absent", "needs the package 'no_such_package', which is not installed; pip install"),
     ],
 )
