@@ -51,9 +51,8 @@ def inverse_and_log_det(K: Values) -> tuple[Values, Values | float]:
     factor, failed = dpotrf(K, lower=1)
     if failed:
         factor = np.asfortranarray(cholesky(torch.from_numpy(K)).numpy())
-    inverse = dpotri(factor, lower=1)[0]
-    inverse = np.tril(inverse) + np.tril(inverse, -1).T
-    return inverse, 2.0 * float(np.log(factor.diagonal()).sum())
+    lower = dpotri(factor, lower=1)[0]  # zero above the diagonal, as the factor is
+    return lower + np.tril(lower, -1).T, 2.0 * float(np.log(factor.diagonal()).sum())
 
 
 def extend_cholesky(chol: Tensor, cross: Tensor, corner: Tensor) -> Tensor:

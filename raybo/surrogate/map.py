@@ -156,7 +156,9 @@ class NegativeLogPosterior:
         theta = {h.name: p.reshape(h.shape) for h, p in zip(self.hypers, parts, strict=True)}
         K, gradient = self.kernel.with_gradient(X, theta)
         noise = float(theta[NOISE])
-        value, slope = likelihood(K + noise * np.eye(len(K)), self.y.numpy(), self.mean)
+        noisy = K.copy()
+        noisy.flat[:: len(K) + 1] += noise
+        value, slope = likelihood(noisy, self.y.numpy(), self.mean)
         by_hypers, by_rows = gradient(slope)
         penalty, by_prior = self.penalty_with_gradient(flat)
         by_logs = np.append(by_hypers, noise * np.trace(slope)) + by_prior
