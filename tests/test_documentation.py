@@ -61,6 +61,7 @@ def reader_namespace() -> dict[str, Any]:
     return {
         "__name__": "__main__",
         "raybo": raybo,
+        "Float": Float,
         "tune": tune,
         "objective": lambda config: sum(float(value) ** 2 for value in config.values()),
         "train": train,

