@@ -46,6 +46,8 @@ from raybo.space.any_space import AnySpace
 from raybo.space.design import sobol_point
 from raybo.surrogate.gp import GP
 from raybo.surrogate.linalg import one_thread
+from raybo.surrogate.map import NOISE_HYPER, fit, starting_theta
+from raybo.surrogate.outcomes import standardize
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,11 @@ class Rpp:
             dim = self.space.dim
             W = np.eye(dim) if projection is None else projection.W
             spread = 1.0 / math.sqrt(dim)  # the columns of W - I have about the length of I's
-            W = likeliest_near_identity(gp, W, spread, data.effort.fit_iterations)
+            # Effects add up in the losses themselves, not in losses whose bad side is drawn in.
+            y = torch.as_tensor(standardize(data.loss))
+            start = starting_theta(gp.kernel, NOISE_HYPER)
+            of_losses = GP.of(gp.kernel, fit(gp.kernel, gp.X, y, [start]), gp.X, y)
+            W = likeliest_near_identity(of_losses, W, spread, data.effort.fit_iterations)
             W = np.round(W, DIGITS)
             limit = math.inf if self.delta is None else math.log1p(float(self.delta))
             projection = Projection(W, least_mixing(W, limit))
