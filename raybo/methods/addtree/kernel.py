@@ -61,7 +61,7 @@ class TreeKernel:
         """Variances, length-scales and weights of all vertices."""
         found = {h.name: h for term in self.terms for h in term.hypers}
         return tuple(
-            replace(h, shape=(len(self._owners(name)),), prior=self._pooled(h.prior))
+            replace(h, shape=(len(self.owners(name)),), prior=self._pooled(h.prior))
             for name, h in found.items()
         )
 
@@ -71,10 +71,10 @@ class TreeKernel:
     def term(self, index: int, theta: Theta) -> tuple[AtVertex, Theta]:
         """Kernel of vertex `index`, and its hyperparameters."""
         term = self.terms[index]
-        own = {h.name: theta[h.name][self._owners(h.name) == index] for h in term.hypers}
+        own = {h.name: theta[h.name][self.owners(h.name) == index] for h in term.hypers}
         return term, {h.name: own[h.name].reshape(h.shape) for h in term.hypers}
 
-    def _owners(self, name: str) -> Tensor:
+    def owners(self, name: str) -> Tensor:
         """Vertex of each element of the vector of a hyperparameter."""
         sizes = [
             sum(math.prod(h.shape) for h in term.hypers if h.name == name) for term in self.terms

@@ -15,7 +15,8 @@ from raybo.acquisition.functions import log_ei
 from raybo.benchmarks.problems.conditional import blocks_space
 from raybo.benchmarks.problems.registry import get_problem
 from raybo.errors import MethodError, SpaceError
-from raybo.methods.addtree.default import AddTree
+from raybo.methods.addtree.default import AddTree, shorten_off_path
+from raybo.methods.addtree.kernel import tree_kernel
 from raybo.methods.addtree.log_warp import log_warp
 from raybo.methods.base import FULL, LEAST, REDUCED, Data
 from raybo.methods.model import theta_from_json
@@ -26,6 +27,7 @@ from raybo.space.tree import paths, vertices
 from raybo.study.optimizer import Optimizer
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.stationary import SE
+from raybo.surrogate.map import NOISE_HYPER, starting_theta
 from raybo.surrogate.outcomes import standardize
 
 JENATTON = get_problem("jenatton")
@@ -267,3 +269,18 @@ def test_jenatton_function() -> None:
         regrets.append(math.log10(max(best.value - 0.1, 1e-12)))
     assert np.median(regrets) < -4
     assert max(regrets) < -2  # every run finds the right one of the four leaves
+
+
+def test_vertices_off_the_best_path_get_shorter_lengthscales_and_the_others_keep_theirs() -> None:
+    branch = {name: Float(0, 1) for name in "xyz"}
+    branches = {"l": branch, "r": branch, "one": {"x": Float(0, 1)}}
+    space = Space({"a": Float(0, 1), "c": Choice(branches)})
+    kernel = tree_kernel(space, vertices(space))
+    X = torch.as_tensor(space.sample(12, np.random.default_rng(0)))
+    gp = GP.of(kernel, starting_theta(kernel, NOISE_HYPER), X, X.sum(1))
+    passed = kernel.active(X[gp.fitted().argmin()][None])[0]
+    ratio = shorten_off_path(gp, kernel).theta["lengthscale"] / gp.theta["lengthscale"]
+    for vertex, term in enumerate(kernel.terms):
+        expected = 1.0 if passed[vertex] else {0: 1.0, 1: 1.0, 3: 0.5}[len(term.columns)]
+        np.testing.assert_allclose(ratio[kernel.owners("lengthscale") == vertex], expected)
+    assert (ratio == 0.5).any()
