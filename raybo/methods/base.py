@@ -98,7 +98,11 @@ class Proposal:
 
 
 class Method(Protocol):
-    """A search method, built once per study as `Class(space, **options)`; `self` never changes."""
+    """A search method, built once per study as `Class(space, **options)`; `self` never changes.
+
+    One with `reads_data = False` is given no trials, so that its proposals cost the same after
+    ten trials and after ten thousand.
+    """
 
     @property
     def lanes(self) -> int:

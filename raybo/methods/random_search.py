@@ -18,6 +18,7 @@ class RandomSearch:
 
     space: AnySpace
     lanes = 1
+    reads_data = False
 
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:  # noqa: ARG002
         """Uniform draw; it does not look at the data."""
@@ -30,6 +31,7 @@ class Sobol:
 
     space: AnySpace
     lanes = 1
+    reads_data = False
 
     def __post_init__(self) -> None:
         if not self.space.dense:

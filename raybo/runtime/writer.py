@@ -23,8 +23,6 @@ from raybo.study.trial import TrialRecord
 
 logger = logging.getLogger(__name__)
 
-SNAPSHOT_EVENTS = 1000  # fewer are replayed in a fraction of a second
-
 
 def open_journal(session: Session) -> JournalWriter:
     """Open the journal of a session's study, new or not.
@@ -67,7 +65,6 @@ class JournalWriter:
         self._has_queue = asyncio.Event()
         self._all_written = asyncio.Event()
         self._all_written.set()
-        self._n_unread = len(journal.contents.events)  # events that a snapshot would save
 
     def add(self, kind: str, **fields: Any) -> None:
         """Apply an event to the record and queue it for the disk."""
@@ -102,7 +99,6 @@ class JournalWriter:
                     f"{self._store.location}: cannot write: {type(error).__name__}: {error}; the "
                     "acknowledged trials are safe; repair the cause, then resume the study"
                 ) from error
-            self._n_unread += len(batch)
             finished = [e["number"] for e in batch if e["kind"] in ("done", "failed", "given")]
             if finished:
                 self._acknowledged += finished
@@ -121,16 +117,7 @@ class JournalWriter:
         await self._all_written.wait()
 
     async def close(self) -> None:
-        """Leave a snapshot, bring the journal to its storage, and release it."""
-        if self._n_unread >= SNAPSHOT_EVENTS:
-            try:
-                await asyncio.to_thread(self._journal.snapshot, self.record.to_json())
-            except OSError as error:
-                logger.warning(
-                    "%s: no snapshot (%s); the journal is complete without it",
-                    self._store.location,
-                    error,
-                )
+        """Bring the journal to its storage, and release it."""
         await self._upload(closing=True)
         self.release()
 

@@ -140,7 +140,8 @@ class Study:
     def _data(self, number: int, effort: Effort) -> Data:
         lanes = self.method.lanes
         own = lane_of(number, lanes)
-        lane = [t for t in self.trials.values() if lane_of(t.number, lanes) == own]
+        trials = self.trials.values() if getattr(self.method, "reads_data", True) else ()
+        lane = [t for t in trials if lane_of(t.number, lanes) == own]
         told = [t for t in lane if t.state is not State.PENDING]
         pending = [t for t in lane if t.state is State.PENDING]
         losses = [None if t.value is None else self.objective.loss(t.value) for t in told]

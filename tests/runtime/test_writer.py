@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
-
-from raybo.runtime.writer import SNAPSHOT_EVENTS, JournalWriter
+from raybo.runtime.writer import JournalWriter
 from raybo.study.journal.journal import Journal
 from raybo.study.journal.record import Record
 from raybo.study.journal.storage import FolderStore
@@ -28,23 +26,3 @@ def test_a_trial_is_acknowledged_once_it_is_on_disk(tmp_path: Path) -> None:
         await writer.close()
 
     asyncio.run(go())
-
-
-def test_a_snapshot_that_cannot_be_written_does_not_keep_a_study_from_ending(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "snapshot.tmp").mkdir()  # opening it for writing fails, as on a full disk
-
-    async def go() -> None:
-        writer = JournalWriter(FolderStore(tmp_path), Journal(tmp_path))
-        commits = asyncio.ensure_future(writer.commit_forever())
-        for number in range(SNAPSHOT_EVENTS):
-            writer.add("asked", number=number, config={})
-        await writer.flush()
-        commits.cancel()
-        await writer.close()
-
-    asyncio.run(go())
-    assert "snapshot" in caplog.text
-    assert len(FolderStore(tmp_path).read().events) == SNAPSHOT_EVENTS
-    Journal(tmp_path).close()  # its lock is free

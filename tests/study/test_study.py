@@ -58,6 +58,16 @@ def test_a_failure_before_any_value_counts_as_zero() -> None:
     np.testing.assert_array_equal(spy.seen[-1].loss, [0.0])
 
 
+def test_a_method_that_reads_no_data_is_given_none() -> None:
+    spy = Spy(SPACE)
+    spy.reads_data = RandomSearch.reads_data and Sobol.reads_data  # type: ignore[attr-defined]
+    study = Study(SPACE, spy)
+    study.tell(study.ask().number, 1.0)
+    study.ask()
+    assert study.ask().number == 2
+    assert [data.n_rows for data in spy.seen] == [0, 0, 0]
+
+
 def test_lanes_do_not_see_each_other() -> None:
     spy = Spy(SPACE, lanes=3)
     study = Study(SPACE, spy)

@@ -94,7 +94,7 @@ def evaluating(folder: Path) -> list[int]:
 
 
 def read_events(folder: Path) -> list[dict[str, Any]]:
-    """Return the events of the study's journal, read from its bytes: no snapshot is used."""
+    """Return the events of the study's journal, read from its bytes."""
     path = folder / STUDY / JOURNAL_FILE
     return parse_journal(path.read_bytes(), str(path)).events if path.exists() else []
 

@@ -15,18 +15,14 @@ Damage. Bytes after the last newline are a write that was cut short: they are mo
 `.torn-<n>` file beside the journal, with a warning; a complete record among them (its CRC holds,
 only the newline is missing or flipped) is kept. Any other damage is refused with its line number.
 
-Snapshots only make reading faster. A snapshot holds the state after some byte of the journal, and
-the CRC of all bytes before it; it is used only if both CRCs hold, else the journal is read line by
-line.
-
 One writer. It locks `journal.lock`, which names it; where a shared folder has no working locks,
-the epoch in that file stops the older writer at its next append. A writer also stops when its
-journal is replaced, moved or removed.
+the epoch in that file stops the older writer at its next append, and the new one waits until the
+journal no longer grows. A writer also stops when its journal is replaced, moved or removed, or
+when anybody else has written to it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
@@ -44,8 +40,9 @@ logger = logging.getLogger(__name__)
 
 FORMAT = 1
 JOURNAL_FILE = "journal.jsonl"
-SNAPSHOT_FILE = "snapshot.json"
 LOCK_FILE = "journal.lock"
+
+_SETTLE_SECONDS = 1.0  # without locks: a writer that was replaced ends its append within this time
 
 _HEAD = b'{"crc":"'
 _BODY_AT = len(_HEAD) + 8 + len(b'",')  # where the bytes under the CRC begin
@@ -55,20 +52,22 @@ Event = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Contents:
-    """What a journal holds: the state of a snapshot (or None), then the events after it."""
+    """What a journal holds."""
 
     label: str  # names the journal in messages
-    state: dict[str, Any] | None
     events: list[dict[str, Any]]
-    next_seq: int
     epoch: int  # of the last record; 0 when there is none
     size: int  # bytes of complete records
-    crc: int  # CRC32 of those bytes
     tail: bytes = b""  # bytes after them: a write that was cut short
+
+    @property
+    def next_seq(self) -> int:
+        """Number of the next record."""
+        return len(self.events)
 
     def where(self, index: int) -> str:
         """Return the file and line of event number `index`."""
-        return f"{self.label}:{self.next_seq - len(self.events) + index + 1}"
+        return f"{self.label}:{index + 1}"
 
 
 class Journal:
@@ -101,17 +100,13 @@ class Journal:
             self._fd = os.open(self.path, flags, 0o644)
             if new:
                 _sync_folder(folder)
-            if os.fstat(self._fd).st_size != self.contents.size + len(self.contents.tail):
-                self.contents = read_journal(folder)  # without locks, another wrote meanwhile
+            if not self._lock.exclusive:
+                self._settle()
             self._cut_tail()
         except BaseException:
             self.close()
             raise
-        self._seq, self._size, self._crc = (
-            self.contents.next_seq,
-            self.contents.size,
-            self.contents.crc,
-        )
+        self._seq, self._size = self.contents.next_seq, self.contents.size
 
     @property
     def size(self) -> int:
@@ -149,23 +144,7 @@ class Journal:
                 "make room or repair the disk, then resume the study"
             ) from error
         self._seq, self._size = seq + len(lines), self._size + len(data)
-        self._crc = zlib.crc32(data, self._crc)
-
-    def snapshot(self, state: Mapping[str, Any]) -> None:
-        """Write the state after all events so far, for a faster start; a failure only warns."""
-        body = {"seq": self._seq, "offset": self._size, "prefix": self._crc, "state": state}
-        target = self.path.with_name(SNAPSHOT_FILE)
-        fresh = target.with_suffix(".tmp")
-        try:
-            with open(fresh, "wb") as file:
-                file.write(_sealed({"v": FORMAT, **body}))
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(target)
-        except OSError as error:
-            logger.warning("%s: no snapshot was written: %s", self.path, error)
-            with contextlib.suppress(OSError):
-                fresh.unlink(missing_ok=True)
+        self._check_size()
 
     def close(self) -> None:
         """Close the file and release the lock."""
@@ -187,7 +166,11 @@ class Journal:
                 f"{self.path}: replaced, moved or removed while the study was running; put back "
                 "the file with all its records, then resume the study"
             )
-        size = mine.st_size
+        self._check_size()
+
+    def _check_size(self) -> None:
+        """Raise when another writer has changed the file; without locks that can happen."""
+        size = os.fstat(self._fd).st_size
         if size != self._size:
             self._broken = "another writer changed it"
             raise JournalError(
@@ -208,10 +191,20 @@ class Journal:
         except OSError:  # the tail stays and is cut when the journal is opened again
             logger.warning("%s: a half-written record could not be removed", self.path)
 
+    def _settle(self) -> None:
+        """Read again until the file no longer grows: the writer before may be in an append."""
+        before = -1
+        while (size := os.fstat(self._fd).st_size) != before:
+            before = size
+            time.sleep(_SETTLE_SECONDS)
+        self.contents = read_journal(self.path.parent)
+
     def _cut_tail(self) -> None:
         """Move bytes after the last record aside; keep a record that lost only its newline."""
         found = self.contents
-        if not found.tail and os.fstat(self._fd).st_size == found.size:
+        self._size = found.size + len(found.tail)
+        self._check_size()
+        if not found.tail:
             return
         aside = _keep_aside(self.path, found.tail)
         os.ftruncate(self._fd, found.size)
@@ -222,10 +215,8 @@ class Journal:
             self.contents = replace(
                 found,
                 events=[*found.events, event],
-                next_seq=found.next_seq + 1,
                 epoch=epoch,
                 size=found.size + len(line),
-                crc=zlib.crc32(line, found.crc),
                 tail=b"",
             )
         os.fsync(self._fd)
@@ -243,47 +234,17 @@ def read_journal(folder: Path) -> Contents:
     """Return the verified contents of the journal in `folder`; needs no lock, writes nothing."""
     path = folder / JOURNAL_FILE
     data = path.read_bytes() if path.exists() else b""
-    shot = _read_snapshot(folder / SNAPSHOT_FILE)
-    if shot is not None:
-        if shot["offset"] > len(data):
-            logger.warning(
-                "%s: %d bytes are missing: it has %d, and a snapshot was made when it had %d; "
-                "the remaining records are used",
-                path,
-                shot["offset"] - len(data),
-                len(data),
-                shot["offset"],
-            )
-        elif zlib.crc32(data[: shot["offset"]]) == shot["prefix"]:
-            return parse_journal(data, str(path), shot)
     return parse_journal(data, str(path))
 
 
-def parse_journal(data: bytes, label: str, shot: Mapping[str, Any] | None = None) -> Contents:
-    """Return the contents of a journal's bytes; those covered by the snapshot are not parsed."""
-    start = shot["offset"] if shot else 0
-    seq, epoch = (shot["seq"], 0) if shot else (0, 0)
-    line_number = data.count(b"\n", 0, start)
+def parse_journal(data: bytes, label: str) -> Contents:
+    """Return the contents of a journal's bytes; `label` names them in messages."""
     end = data.rfind(b"\n") + 1
-    events = []
-    for line in data[start:end].split(b"\n")[:-1]:
-        line_number += 1
-        event, epoch = _checked(line, label, line_number, (seq, epoch))
+    events, epoch = [], 0
+    for seq, line in enumerate(data[:end].split(b"\n")[:-1]):
+        event, epoch = _checked(line, label, seq, epoch)
         events.append(event)
-        seq += 1
-    if shot and not events:
-        epoch = _last_epoch(data[:end])
-    size = max(start, end)
-    return Contents(
-        label,
-        shot["state"] if shot else None,
-        events,
-        seq,
-        epoch,
-        size,
-        zlib.crc32(data[:size]),
-        data[size:],
-    )
+    return Contents(label, events, epoch, end, data[end:])
 
 
 def encode_line(event: Event, seq: int, epoch: int) -> bytes:
@@ -311,16 +272,15 @@ def _unsealed(line: bytes) -> dict[str, Any] | None:
     return body if isinstance(body, dict) else None
 
 
-def _checked(
-    line: bytes, label: str, number: int, expected: tuple[int, int]
-) -> tuple[dict[str, Any], int]:
-    where, (seq, epoch) = f"{label}:{number}", expected
+def _checked(line: bytes, label: str, seq: int, epoch: int) -> tuple[dict[str, Any], int]:
+    """Event and epoch of record `seq`, after one of `epoch`."""
+    where = f"{label}:{seq + 1}"
     body = _unsealed(line)
     if body is None:
         raise JournalError(
             f"{where}: damaged: its checksum is wrong, and it is not an unfinished last line; "
             "restore the file from a backup, or give up this line and all after it: "
-            f"copy the file, then keep its first {number - 1} lines (head -n {number - 1})"
+            f"copy the file, then keep its first {seq} lines (head -n {seq})"
         )
     if body.get("v") != FORMAT:
         raise JournalError(
@@ -352,26 +312,8 @@ def _complete_record(tail: bytes, seq: int) -> tuple[bytes, dict[str, Any], int]
     for line in (tail, tail[:-1]):
         body = _unsealed(line)
         if body is not None and body.get("v") == FORMAT and body.get("seq") == seq:
-            return line + b"\n", *_checked(line, "", 0, (seq, 0))
+            return line + b"\n", *_checked(line, "", seq, 0)
     return None
-
-
-def _read_snapshot(path: Path) -> dict[str, Any] | None:
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    body = _unsealed(data[:-1]) if data.endswith(b"\n") else None
-    kinds = {"v": int, "seq": int, "offset": int, "prefix": int, "state": dict}
-    if body is None or not all(isinstance(body.get(k), kind) for k, kind in kinds.items()):
-        logger.warning("%s: damaged; the journal is read line by line instead", path)
-        return None
-    return body if body["v"] == FORMAT else None
-
-
-def _last_epoch(data: bytes) -> int:
-    body = _unsealed(data[data.rfind(b"\n", 0, len(data) - 1) + 1 : -1]) if data else None
-    return int(body["epoch"]) if body else 0
 
 
 def _keep_aside(path: Path, tail: bytes) -> Path:

@@ -22,7 +22,8 @@ class Lock:
     """A lock on a file that names its holder, and the epoch that fences off older holders.
 
     Waits up to `wait` seconds while the holder is likely to end: its driver is dead (the actors
-    of a killed driver live for some seconds more), or it belongs to the same session.
+    of a killed driver live for some seconds more), or it belongs to the same session. On a file
+    system without locks it is not `exclusive`: the epoch alone keeps order.
     """
 
     def __init__(self, path: Path, who: Mapping[str, Any], wait: float) -> None:
@@ -31,7 +32,8 @@ class Lock:
         self._epoch: int | None = None
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         started = time.monotonic()
-        while not _try_lock(self._fd):
+        self.exclusive = False
+        while not self._try_lock():
             holder = read_holder(path)
             limit = min(wait, _CLOSING_SECONDS) if _is_live(holder, self._who) else wait
             if time.monotonic() - started >= limit:
@@ -39,6 +41,13 @@ class Lock:
                 raise JournalError(_held(path, holder))
             time.sleep(_RETRY_SECONDS)
         self.last_epoch: int = read_holder(path).get("epoch", 0)
+
+    def _try_lock(self) -> bool:
+        try:
+            self.exclusive = lock_descriptor(self._fd, blocking=False)
+        except OSError:  # no locks here
+            return True
+        return self.exclusive
 
     def claim(self, epoch: int) -> None:
         """Write the new holder and its epoch into the file."""
@@ -94,7 +103,7 @@ def is_held(path: Path) -> bool:
     except OSError:
         return False
     try:
-        free = _try_lock(fd)
+        free = lock_descriptor(fd, blocking=False)
         if free:
             unlock_descriptor(fd)
     except OSError:  # a file system without locks, so there is nothing to release
@@ -115,13 +124,6 @@ def process_is_alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def _try_lock(fd: int) -> bool:
-    try:
-        return lock_descriptor(fd, blocking=False)
-    except OSError:  # a file system without locks: the epoch alone keeps order
-        return True
 
 
 def _is_live(holder: Mapping[str, Any], who: Mapping[str, Any]) -> bool:

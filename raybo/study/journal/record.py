@@ -58,15 +58,6 @@ class Entry:
     kind: str = ""  # equal for failures of the same kind
     traceback: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON."""
-        return {**vars(self), "trial": self.trial.to_json()}
-
-    @classmethod
-    def from_json(cls, item: Mapping[str, Any]) -> Entry:
-        """Return the entry that `to_json` wrote."""
-        return cls(**{**item, "trial": TrialRecord.from_json(item["trial"])})
-
 
 @dataclass
 class Record:
@@ -92,12 +83,7 @@ class Record:
         JournalError
             With the file and line of an event that raybo cannot have written.
         """
-        try:
-            record = cls() if contents.state is None else cls._from_json(contents.state)
-        except _MALFORMED as error:
-            raise JournalError(
-                f"{contents.label}: its snapshot is malformed ({error!r}); remove the snapshot"
-            ) from error
+        record = cls()
         for i, event in enumerate(contents.events):
             try:
                 record.apply(event)
@@ -119,16 +105,6 @@ class Record:
             handler(event)
         except _MALFORMED as error:
             raise JournalError(f"a malformed record of the kind {kind!r}: {error!r}") from error
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the state as JSON, for a snapshot."""
-        entries = [entry.to_json() for entry in self.entries.values()]
-        return {**vars(self), "entries": entries}
-
-    @classmethod
-    def _from_json(cls, state: Mapping[str, Any]) -> Record:
-        entries = [Entry.from_json(item) for item in state["entries"]]
-        return cls(**{**state, "entries": {e.trial.number: e for e in entries}})
 
     @property
     def trials(self) -> list[TrialRecord]:

@@ -29,7 +29,6 @@ from raybo.errors import JournalError, StudyError
 from raybo.study.journal.journal import (
     JOURNAL_FILE,
     LOCK_FILE,
-    SNAPSHOT_FILE,
     Contents,
     parse_journal,
     read_journal,
@@ -234,7 +233,6 @@ class RemoteStore:
 
     def _replace_spool(self, path: Path, local: bytes, remote: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.with_name(SNAPSHOT_FILE).unlink(missing_ok=True)
         if local and not remote.startswith(local):
             aside = path.with_name(f"{path.name}.stale-{time.time_ns()}")
             aside.write_bytes(local)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
 import subprocess
 import sys
+import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +19,6 @@ from raybo.errors import JournalError
 from raybo.study.journal.journal import (
     JOURNAL_FILE,
     LOCK_FILE,
-    SNAPSHOT_FILE,
     Journal,
     encode_line,
     read_journal,
@@ -165,63 +166,12 @@ def test_a_newer_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         read_journal(tmp_path)
 
 
-def test_a_snapshot_stands_for_the_events_before_it(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
-    journal.append({"kind": "a"}, {"kind": "b"})
-    journal.snapshot({"folded": 2})
-    journal.append({"kind": "c"})
-    journal.close()
-    found = read_journal(tmp_path)
-    assert (found.state, found.events, found.next_seq) == ({"folded": 2}, [{"kind": "c"}], 3)
-    journal = Journal(tmp_path)
-    journal.append({"kind": "d"})
-    journal.close()
-    assert read_journal(tmp_path).events == [{"kind": "c"}, {"kind": "d"}]
-
-
-def test_a_snapshot_at_the_end_keeps_the_epoch(tmp_path: Path) -> None:
-    fill(tmp_path, 3)
-    journal = Journal(tmp_path)
-    journal.append({"kind": "x"})
-    journal.snapshot({})
-    journal.close()
-    (tmp_path / "journal.lock").unlink()
-    assert read_journal(tmp_path).epoch == 2
-
-
-def test_a_damaged_snapshot_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_snapshot_of_an_earlier_release_is_left_alone(tmp_path: Path) -> None:
     events = fill(tmp_path, 5)
+    (tmp_path / "snapshot.json").write_text('{"v":1,"seq":9,"offset":0,"state":{"entries":"no"}}')
     journal = Journal(tmp_path)
-    journal.snapshot({"folded": 5})
+    assert journal.contents.events == events
     journal.close()
-    path = tmp_path / SNAPSHOT_FILE
-    path.write_bytes(path.read_bytes().replace(b"5", b"6"))
-    assert read_journal(tmp_path).events == events
-    assert "read line by line" in caplog.text
-
-
-def test_damage_under_a_snapshot_is_found(tmp_path: Path) -> None:
-    fill(tmp_path, 5)
-    journal = Journal(tmp_path)
-    journal.snapshot({"folded": 5})
-    journal.close()
-    path = tmp_path / JOURNAL_FILE
-    path.write_bytes(path.read_bytes().replace(b'"number":3', b'"number":4'))
-    with pytest.raises(JournalError, match=f"{JOURNAL_FILE}:4: damaged"):
-        read_journal(tmp_path)
-
-
-def test_a_journal_shorter_than_its_snapshot_is_warned_of(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    events = fill(tmp_path, 5)
-    journal = Journal(tmp_path)
-    journal.snapshot({"folded": 5})
-    journal.close()
-    path = tmp_path / JOURNAL_FILE
-    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:3]))
-    assert read_journal(tmp_path).events == events[:3]
-    assert "bytes are missing" in caplog.text
 
 
 def test_there_is_one_writer(tmp_path: Path) -> None:
@@ -230,6 +180,60 @@ def test_there_is_one_writer(tmp_path: Path) -> None:
         Journal(tmp_path, {"driver": os.getpid(), "session": "other"}, wait=0.1)
     journal.close()
     Journal(tmp_path).close()
+
+
+@pytest.fixture
+def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system without locks."""
+
+    def refuse(fd: int, blocking: bool) -> bool:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr("raybo.study.journal.lock.lock_descriptor", refuse)
+
+
+@pytest.mark.usefixtures("no_locks")
+@pytest.mark.parametrize("cut", [0, 12])
+def test_without_locks_the_append_of_the_writer_before_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int
+) -> None:
+    first = Journal(tmp_path)
+    first.append({"kind": "a"})
+    line = encode_line({"kind": "b"}, 1, 1)
+    writes = [part for part in (line[:cut], line[cut:]) if part]
+    path, sleep = first.path, time.sleep
+
+    def append_meanwhile(seconds: float) -> None:
+        if writes:
+            with open(path, "ab") as file:
+                file.write(writes.pop(0))
+        sleep(0)
+
+    monkeypatch.setattr("raybo.study.journal.journal.time.sleep", append_meanwhile)
+    second = Journal(tmp_path)
+    second.append({"kind": "c"})
+    assert read_journal(tmp_path).events == [{"kind": "a"}, {"kind": "b"}, {"kind": "c"}]
+    assert list(tmp_path.glob("*.torn-*")) == []
+    with pytest.raises(JournalError, match="taken over"):
+        first.append({"kind": "d"})
+
+
+@pytest.mark.usefixtures("no_locks")
+def test_without_locks_nothing_is_acknowledged_that_another_wrote_beside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("raybo.study.journal.journal._SETTLE_SECONDS", 0.0)
+    journal = Journal(tmp_path)
+    fsync = os.fsync
+
+    def write_beside(fd: int) -> None:
+        with open(journal.path, "ab") as file:
+            file.write(encode_line({"kind": "other"}, 0, 2))
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", write_beside)
+    with pytest.raises(JournalError, match="another writer changed it"):
+        journal.append({"kind": "mine"})
 
 
 def test_a_reader_needs_no_lock(tmp_path: Path) -> None:
@@ -283,18 +287,6 @@ def test_a_journal_that_was_replaced_or_removed_is_not_appended_to(
         journal.append({"kind": "y"})
     with pytest.raises(JournalError, match="takes no more records"):
         journal.append({"kind": "y"})
-
-
-def test_a_snapshot_that_cannot_be_written_is_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    journal = Journal(tmp_path)
-    journal.append({"kind": "x"})
-    (tmp_path / SNAPSHOT_FILE).mkdir()
-    journal.snapshot({"n": 1})
-    assert "no snapshot was written" in caplog.text
-    assert list(tmp_path.glob("*.tmp")) == []
-    journal.append({"kind": "y"})
 
 
 @pytest.mark.parametrize(

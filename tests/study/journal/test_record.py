@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 from raybo.errors import JournalError
 from raybo.study.journal.journal import Journal, read_journal
 from raybo.study.journal.record import Record
-from raybo.study.trial import State
 
 EVENTS: list[dict[str, object]] = [
     {"kind": "header", "name": "s"},
@@ -59,13 +57,6 @@ def test_events_become_trials() -> None:
     assert record.stopped == {"reason": "enough", "outcome": "max_trials", "seconds": 3.0}
 
 
-@pytest.mark.parametrize("cut", range(len(EVENTS) + 1))
-def test_a_snapshot_at_any_point_changes_nothing(cut: int) -> None:
-    half = record_of(EVENTS[:cut])
-    state = json.loads(json.dumps(half.to_json()))
-    assert record_of(EVENTS[cut:], Record._from_json(state)) == record_of(EVENTS)
-
-
 @pytest.mark.parametrize(
     ("event", "message"),
     [
@@ -82,11 +73,6 @@ def test_events_that_contradict_each_other_are_refused(
 ) -> None:
     with pytest.raises(JournalError, match=message):
         record_of(EVENTS).apply(event)
-
-
-def test_states_are_states_again() -> None:
-    record = Record._from_json(json.loads(json.dumps(record_of(EVENTS).to_json())))
-    assert record.trials[0].state is State.DONE
 
 
 @pytest.mark.parametrize(
