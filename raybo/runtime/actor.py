@@ -28,7 +28,9 @@ class CoordinatorActor:
         self._coordinator: Coordinator | None = None
         self._opening = asyncio.Lock()
 
-    async def poll(self, after: int, wait: float, command: Command, payload: Payload) -> News:  # noqa: D102
+    async def poll(  # noqa: D102
+        self, after: int, wait: float, command: Command, payload: Payload, elapsed: float
+    ) -> News:
         async with self._opening:
             if self._coordinator is None:
                 async with asyncio.timeout(FETCH_SECONDS):
@@ -37,7 +39,9 @@ class CoordinatorActor:
                 confirm = session.settings.timeout is not None
                 backend = RayBackend(payload.work, payload.search, me, confirm, session.lanes)
                 writer = open_journal(session)
-                self._coordinator = Coordinator(session, writer, backend, space, objective)
+                self._coordinator = Coordinator(
+                    session, writer, backend, space, objective, elapsed
+                )
         return await self._coordinator.poll(after, wait, command)
 
     async def loading(self, attempt: str, node: str, pid: int) -> None:  # noqa: D102

@@ -66,7 +66,7 @@ class News:
 
 
 class Coordinator:
-    """Runs one session of a study."""
+    """Runs one session of a study; `elapsed` seconds of it have passed by the driver's clock."""
 
     def __init__(
         self,
@@ -75,6 +75,7 @@ class Coordinator:
         backend: Backend,
         space: AnySpace,
         objective: Objective,
+        elapsed: float = 0.0,
         nodes_seconds: float = NODES_SECONDS,
     ) -> None:
         self._session = session
@@ -82,6 +83,7 @@ class Coordinator:
         self._writer = writer
         self._record = writer.record
         self._nodes_seconds = nodes_seconds
+        self._began = time.monotonic() - elapsed
         self._phase = Phase.RUNNING
         self._stop: Stop | None = None
         self._retries: deque[int] = deque()  # trials to try again
@@ -90,6 +92,7 @@ class Coordinator:
         self._tasks: set[asyncio.Future[None]] = set()
         self._polled = time.monotonic()
         self._wanted, self._wanted_seconds, self._accounted = 0, 0.0, time.monotonic()
+        self._finite = space.cardinality is not None
         self._pool = Pool(backend, self._settings, space, writer.epoch, self._spawn)
         self._supply = Supply(backend, self._record, session.lanes, self._spawn)
         self._totals = Totals(objective, session.lanes)
@@ -182,10 +185,12 @@ class Coordinator:
                 number, now = self._supply.next_number, timestamp()
                 self._writer.add("given", number=number, config=config, value=value, finished=now)
                 self._finished(number)
-        asked = [e.trial.config for e in entries.values() if e.source == "point"]
-        points = [
-            c for c in self._session.points if c not in asked and c not in self._record.points
-        ]
+        waiting = list(self._record.points)
+        known = [e.trial.config for e in entries.values() if self._finite or e.source == "point"]
+        points: list[Any] = []
+        for config in self._session.points:
+            if config not in [*known, *waiting, *(points if self._finite else ())]:
+                points.append(config)
         if points:
             self._writer.add("points", configs=points)
 
@@ -306,7 +311,9 @@ class Coordinator:
 
     def _prepare(self) -> None:
         """Have proposals computed for the workers that will soon be free."""
-        pool, waiting = self._pool, len(self._retries) + len(self._record.points)
+        if self._record.points:
+            return  # a proposal could be one of these, of which the proposers are told when asked
+        pool, waiting = self._pool, len(self._retries)
         idle = max(0, self._settings.workers - pool.n_running - waiting)
         finishes, duration = pool.seconds_left(), pool.typical_seconds()
         self._supply.prepare(finishes, duration, idle, self._room() - waiting, self._limit)
@@ -359,7 +366,7 @@ class Coordinator:
 
     def _elapsed(self) -> float:
         """Return the seconds of this session, restarts of the coordinator included."""
-        return max(0.0, time.time() - float(self._record.session["time"]))
+        return time.monotonic() - self._began
 
     def _use(self) -> float:
         """Return the busy share of the workers since the first trial, while there was work.

@@ -122,6 +122,7 @@ class Driver:
         self._n_trials = 0  # received so far
         self._resume_line = resume_line
         self._command = Command.RUN
+        self._began = time.monotonic()
         self._deaths = Deaths()  # of the coordinator
         self._actor = start_coordinator(session)
 
@@ -151,8 +152,9 @@ class Driver:
         deadline = time.monotonic() + SILENCE_SECONDS
         while True:
             try:
+                elapsed = time.monotonic() - self._began
                 ref = self._actor.poll.remote(
-                    self._n_trials, POLL_SECONDS, self._command, self._payload
+                    self._n_trials, POLL_SECONDS, self._command, self._payload, elapsed
                 )
                 news: News = ray.get(ref, timeout=ANSWER_SECONDS)
             except (exceptions.GetTimeoutError, exceptions.ActorUnavailableError):

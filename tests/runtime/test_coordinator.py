@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -131,6 +132,8 @@ def run(
     points: tuple[Any, ...] = (),
     given: tuple[Any, ...] = (),
     store: Store | None = None,
+    space: Space = SPACE,
+    elapsed: float = 0.0,
     make_journal: Callable[[Path], Journal] = Journal,
     **changes: Any,
 ) -> Ended:
@@ -148,7 +151,7 @@ def run(
 
     async def go() -> Ended:
         writer = JournalWriter(store or FolderStore(folder), make_journal(folder))
-        made = Coordinator(plan, writer, backend, SPACE, Objective(), nodes_seconds=0.01)
+        made = Coordinator(plan, writer, backend, space, Objective(), elapsed, 0.01)
         backend.coordinator = made
         trials: list[TrialRecord] = []
         command = Command.RUN
@@ -374,6 +377,39 @@ def test_the_target_stops_the_study_at_once(tmp_path: Path) -> None:
     given = (({"x": 0.5}, -1.0),)
     done = run(tmp_path, FakeBackend(lambda _: None), given=given, target=-0.5)
     assert (done.stop.kind, done.stop.error) == ("target", None)
+
+
+def test_a_clock_that_is_set_changes_no_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = time.time
+
+    def set_by_a_day(news: News) -> None:
+        shift = (-86400.0, 86400.0)[len(news.trials) % 2]
+        monkeypatch.setattr(time, "time", lambda: clock() + shift)
+
+    done = run(tmp_path, FakeBackend(lambda x: x), set_by_a_day, max_seconds=3600)
+    assert done.stop.kind == "max_trials"
+    assert 0 <= recorded(tmp_path).seconds < 3600
+
+
+def test_max_seconds_counts_from_the_start_of_the_session_not_of_its_coordinator(
+    tmp_path: Path,
+) -> None:
+    done = run(tmp_path, FakeBackend(lambda x: x), elapsed=100.0, max_seconds=50.0)
+    assert done.stop.kind == "max_seconds"
+
+
+def test_points_of_the_user_are_evaluated_once_in_a_finite_space(tmp_path: Path) -> None:
+    space = Space({"x": Int(0, 15)})
+    backend = FakeBackend(lambda x: x, space)
+    points = tuple({"x": x} for x in (3, 5, 5, 9, 12, 14, 0, 7, 3))
+    done = run(tmp_path, backend, points=points, space=space, workers=2, max_trials=30)
+    assert done.stop.kind == "exhausted"
+    assert sorted(t.config["x"] for t in done.trials) == list(range(16))
+    assert [t.config["x"] for t in recorded(tmp_path).trials][:7] == [3, 5, 9, 12, 14, 0, 7]
+    again = run(tmp_path, backend, session="b", points=points, space=space, max_trials=30)
+    assert len(again.trials) == 16
 
 
 def test_max_seconds_drains(tmp_path: Path) -> None:
