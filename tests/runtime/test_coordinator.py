@@ -379,18 +379,25 @@ def test_the_target_stops_the_study_at_once(tmp_path: Path) -> None:
     assert (done.stop.kind, done.stop.error) == ("target", None)
 
 
+@pytest.mark.parametrize(
+    ("days", "limits", "kind"),
+    [(1, {"max_seconds": 3600.0}, "max_trials"), (-1, {"max_trials": None}, "max_seconds")],
+)
 def test_a_clock_that_is_set_changes_no_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    days: int,
+    limits: dict[str, Any],
+    kind: str,
 ) -> None:
     clock = time.time
 
-    def set_by_a_day(news: News) -> None:
-        shift = (-86400.0, 86400.0)[len(news.trials) % 2]
-        monkeypatch.setattr(time, "time", lambda: clock() + shift)
+    def set_clock(_: News) -> None:
+        monkeypatch.setattr(time, "time", lambda: clock() + 86400 * days)
 
-    done = run(tmp_path, FakeBackend(lambda x: x), set_by_a_day, max_seconds=3600)
-    assert done.stop.kind == "max_trials"
-    assert 0 <= recorded(tmp_path).seconds < 3600
+    backend = FakeBackend(lambda x: x, seconds=0.05)
+    done = run(tmp_path, backend, set_clock, **{"max_seconds": 0.5, "workers": 1, **limits})
+    assert done.stop.kind == kind
 
 
 def test_max_seconds_counts_from_the_start_of_the_session_not_of_its_coordinator(
