@@ -94,7 +94,9 @@ class Coordinator:
         self._wanted, self._wanted_seconds, self._accounted = 0, 0.0, time.monotonic()
         self._finite = space.cardinality is not None
         self._pool = Pool(backend, self._settings, space, writer.epoch, self._spawn)
-        self._supply = Supply(backend, self._record, session.lanes, self._spawn)
+        self._supply = Supply(
+            backend, self._record, session.lanes, self._settings.workers, self._spawn
+        )
         self._totals = Totals(objective, session.lanes)
         self._rules = StopRules(self._settings, objective)
         self._begin()
@@ -215,10 +217,7 @@ class Coordinator:
         if self._phase is Phase.RUNNING:
             self._check_rules()
         if self._phase is Phase.RUNNING:
-            self._supply.refresh(
-                self._settings.workers,
-                self._pool.typical_seconds() or self._pool.longest_seconds(),
-            )
+            self._supply.refresh(self._pool.typical_seconds() or self._pool.longest_seconds())
             self._fill()
             self._prepare()
             self._check_end()

@@ -519,7 +519,21 @@ def test_any_error_at_the_end_is_reported_and_loses_nothing(tmp_path: Path) -> N
     assert numbers(recorded(tmp_path), State.DONE) == list(range(10))
 
 
-def test_with_cheap_proposals_one_worker_waits_for_every_result(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seconds", [0.0, 0.05])
+def test_one_worker_waits_for_every_result(tmp_path: Path, seconds: float) -> None:
     """Then the run is the sequential one: each trial is proposed when all before it are done."""
-    run(tmp_path, FakeBackend(lambda x: x, seconds=0.35), workers=1, max_trials=5)
-    assert [t.memo["results"] for t in recorded(tmp_path).trials] == list(range(5))
+    run(tmp_path, FakeBackend(lambda x: x, seconds=seconds), workers=1, max_trials=8)
+    assert [t.memo["results"] for t in recorded(tmp_path).trials] == list(range(8))
+
+
+def test_two_workers_wait_for_proposals_that_saw_every_result_where_these_cost_little(
+    tmp_path: Path,
+) -> None:
+    run(tmp_path, FakeBackend(lambda x: x, seconds=0.2), workers=2)
+    n_done, seen = 0, []
+    for event in FolderStore(tmp_path).read().events:
+        n_done += event["kind"] == "done"
+        if event["kind"] == "asked" and n_done:
+            seen.append((event["memo"]["results"], n_done))
+    assert len(seen) >= 7
+    assert all(known == n for known, n in seen)

@@ -99,6 +99,26 @@ def test_a_study_is_continued_with_a_larger_budget_only_as_itself(tmp_path: Path
     assert "choose another name" in str(caught.value)
 
 
+def test_one_worker_runs_the_trials_of_ask_and_tell_also_when_resumed(tmp_path: Path) -> None:
+    space = {"x": Float(-1, 1), "kind": Categorical(["a", "b"])}
+
+    def objective(config: dict[str, Any]) -> float:
+        value = (config["x"] - 0.3) ** 2 + (config["kind"] == "b")
+        return value if config["x"] > -0.8 else float("nan")
+
+    opt = raybo.Optimizer(space, "bo", seed=3)
+    for _ in range(12):
+        trial = opt.ask()
+        opt.tell(trial.number, objective(dict(trial.config)))
+    for n in (7, 12):
+        result = run(
+            tmp_path, objective, space, method="bo", seed=3, workers=1, max_trials=n, name="one"
+        )
+    assert [(t.config, t.value) for t in result.trials] == [
+        (t.config, t.value) for t in opt.trials
+    ]
+
+
 def test_points_and_known_values_come_first(tmp_path: Path) -> None:
     result = run(
         tmp_path,

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from raybo.methods.base import EFFORTS, FULL, Effort
 
-# A worker may wait for a proposal that has seen every result when that costs at most this share of
-# its time: with one worker and hour-long evaluations the run is the sequential one.
-FRESH_SHARE = 0.01
+# A worker may wait for a proposal that has seen every result while that takes at most this share of
+# an evaluation.
+FRESH_SHARE = 0.05
 CALL_SECONDS = 0.003  # what a call to a proposer costs beside its work
 INSTANT_SECONDS = 10 * CALL_SECONDS  # for shorter trials, calls are what costs most
 MAX_SPARE = 16  # proposals made for trials shorter than a call, in one call
@@ -64,8 +64,14 @@ def buffer_size(
 
 
 def is_fresh(seconds_per_proposal: float, workers: int, duration: float) -> bool:
-    """Whether proposing after each result costs the workers at most FRESH_SHARE of their time."""
-    return (seconds_per_proposal + CALL_SECONDS) * workers <= FRESH_SHARE * duration
+    """Whether workers wait at most FRESH_SHARE of an evaluation for proposals made on demand.
+
+    Notes
+    -----
+    Proposals of s seconds for w workers with evaluations of d seconds are a queue with load
+    s w / d, in which a worker waits for s / (1 - s w / d) seconds on average.
+    """
+    return (seconds_per_proposal + CALL_SECONDS) * (1 / FRESH_SHARE + workers) <= duration
 
 
 def next_effort(effort: Effort, seconds_per_proposal: float, finishes_per_second: float) -> Effort:

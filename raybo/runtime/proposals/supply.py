@@ -32,9 +32,11 @@ class Supply:
         backend: Backend,
         record: Record,
         lanes: int,
+        workers: int,
         spawn: Callable[[Awaitable[None]], None],
     ) -> None:
         self.problem: Stop | None = None
+        self._workers = workers
         self._lanes = [Lane(index, lanes, record) for index in range(lanes)]
         self._backend = backend
         self._spawn = spawn
@@ -65,10 +67,14 @@ class Supply:
         ready = {n: lane for lane in self._lanes if (n := lane.next_ready) is not None}
         return ready[min(ready)].pop() if ready else None
 
-    def refresh(self, workers: int, duration: float) -> None:
-        """Drop proposals that have not seen every result, if workers may wait for new ones."""
+    def refresh(self, duration: float) -> None:
+        """Drop proposals that have not seen every result, if workers may wait for new ones.
+
+        One worker always waits, so that its trials are those of ask and tell.
+        """
         seconds = self._seconds_per_proposal()
-        self._fresh = seconds is not None and is_fresh(seconds, workers, duration)
+        cheap = seconds is not None and is_fresh(seconds, self._workers, duration)
+        self._fresh = cheap or self._workers == 1
         for lane in self._lanes if self._fresh else ():
             if not lane.calling:
                 lane.drop_stale()
@@ -131,8 +137,9 @@ class Supply:
         return statistics.fmean(known) / len(lanes) if known else None
 
     def _start_call(self, lane: Lane, numbers: list[int]) -> None:
-        seconds = self._seconds_per_proposal() or 0.0
-        self._effort = next_effort(self._effort, seconds, self._rate)
+        if self._workers > 1:
+            seconds = self._seconds_per_proposal() or 0.0
+            self._effort = next_effort(self._effort, seconds, self._rate)
         self._spawn(self._call(lane, lane.begin_call(numbers, self._effort), numbers))
 
     async def _call(self, lane: Lane, call: Call, numbers: list[int]) -> None:

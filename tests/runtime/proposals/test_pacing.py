@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import heapq
+
+import numpy as np
 import pytest
 
 from raybo.methods.base import FULL, LEAST, REDUCED
 from raybo.runtime.proposals.pacing import (
     CALL_SECONDS,
+    FRESH_SHARE,
     SAFETY_FACTOR,
     buffer_size,
     is_fresh,
@@ -44,9 +48,29 @@ def test_finishes_that_are_overdue_count_as_due_now() -> None:
 
 def test_nothing_is_made_ahead_where_a_fresh_proposal_costs_nothing() -> None:
     assert buffer_size([0.1, 0.2], 1, 0.01, fresh=True) == 1
-    assert is_fresh(0.05, 1, 60.0)
-    assert not is_fresh(0.05, 1, 1.0)
-    assert not is_fresh(0.05, 64, 60.0)
+
+
+@pytest.mark.parametrize("workers", [2, 8, 64])
+def test_proposals_wait_for_all_results_while_workers_wait_little_for_them(workers: int) -> None:
+    """Against a simulated queue: evaluations of 1 s, give or take, and one proposer."""
+
+    def waiting_share(seconds: float, n: int = 4000) -> float:
+        rng = np.random.default_rng(0)
+        finishes, proposer_free, waited = [0.0] * workers, 0.0, 0.0
+        heapq.heapify(finishes)
+        for _ in range(n):
+            finish = heapq.heappop(finishes)
+            proposer_free = max(finish, proposer_free) + seconds
+            waited += proposer_free - finish
+            heapq.heappush(finishes, proposer_free + rng.uniform(0.5, 1.5))
+        return waited / n
+
+    shares = np.linspace(0.002, 0.1, 50)
+    fresh = [is_fresh(s - CALL_SECONDS, workers, 1.0) for s in shares]
+    largest = shares[fresh.index(False) - 1]
+    assert fresh == sorted(fresh, reverse=True)
+    assert waiting_share(largest) < FRESH_SHARE
+    assert waiting_share(4 * largest) > FRESH_SHARE
 
 
 def test_cheap_proposals_for_instant_trials_are_asked_for_by_the_dozen() -> None:
