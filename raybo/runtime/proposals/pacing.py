@@ -10,13 +10,14 @@ from collections.abc import Sequence
 
 from raybo.methods.base import EFFORTS, FULL, Effort
 
-# A worker may wait for a proposal that has seen every result while that takes at most this share of
-# an evaluation.
+# A worker may wait for a proposal that has seen every result while that takes at most this share
+# of an evaluation.
 FRESH_SHARE = 0.05
 CALL_SECONDS = 0.003  # what a call to a proposer costs beside its work
 INSTANT_SECONDS = 10 * CALL_SECONDS  # for shorter trials, calls are what costs most
 MAX_SPARE = 16  # proposals made for trials shorter than a call, in one call
-LONGEST_CALL = 0.1  # seconds that the first proposal of a call waits for the others
+# Seconds that the first proposal of a call waits for the others, and that these miss new results.
+LONGEST_CALL = 10 * CALL_SECONDS
 # Times the mean time per proposal, since fits and busy cores make some of them late. It trades
 # workers that wait for results that proposals have not seen; between 1.5 and 2, 64 workers on two
 # cores are as busy (`raybo bench throughput`: 94.7 to 96.9% and 94.8 to 97.6%).
@@ -50,17 +51,17 @@ def buffer_size(
     Notes
     -----
     By time t proposals are needed for all finishes up to t, and t / seconds_per_proposal can be
-    computed by then; the largest difference over t has to be ready now. One more is for a trial
-    that finishes early; where trials take hardly longer than calls, several share a call.
+    computed by then; the largest difference over t has to be ready now. Where trials take hardly
+    longer than calls, several proposals more share a call.
     """
     if fresh:
         return idle
     tau = SAFETY_FACTOR * (seconds_per_proposal + CALL_SECONDS)
     ahead = [i - max(t, 0.0) / tau for i, t in enumerate(sorted(finishes), start=idle + 1)]
-    spare = 1
+    needed = math.ceil(max([idle, *ahead]))
     if instant:
-        spare = math.ceil(CALL_SECONDS / max(seconds_per_proposal, CALL_SECONDS / MAX_SPARE))
-    return math.ceil(max([idle, *ahead])) + spare
+        needed += math.ceil(CALL_SECONDS / max(seconds_per_proposal, CALL_SECONDS / MAX_SPARE))
+    return needed
 
 
 def is_fresh(seconds_per_proposal: float, workers: int, duration: float) -> bool:

@@ -20,15 +20,15 @@ from raybo.runtime.proposals.pacing import (
 
 
 def naive(finishes: list[float], idle: int, tau: float) -> int:
-    """Smallest buffer with which no finish waits, found by simulation, and one more."""
+    """Smallest buffer with which no finish waits, found by simulation."""
     for ready in range(len(finishes) + idle + 1):
         made = ready + 0.0
         enough = all(
             made + t / tau >= i for i, t in enumerate([0.0] * idle + sorted(finishes), start=1)
         )
         if enough:
-            return ready + 1
-    return len(finishes) + idle + 1
+            return ready
+    return len(finishes) + idle
 
 
 @pytest.mark.parametrize("idle", [0, 1, 3])
@@ -43,7 +43,7 @@ def test_no_worker_waits_for_a_proposal(finishes: list[float], idle: int) -> Non
 
 
 def test_finishes_that_are_overdue_count_as_due_now() -> None:
-    assert buffer_size([-9.0, -1.0], 0, 0.5) == buffer_size([0.0, 0.0], 0, 0.5) == 3
+    assert buffer_size([-9.0, -1.0], 0, 0.5) == buffer_size([0.0, 0.0], 0, 0.5) == 2
 
 
 def test_nothing_is_made_ahead_where_a_fresh_proposal_costs_nothing() -> None:
@@ -76,7 +76,7 @@ def test_proposals_wait_for_all_results_while_workers_wait_little_for_them(worke
 def test_cheap_proposals_for_instant_trials_are_asked_for_by_the_dozen() -> None:
     assert buffer_size([5.0], 0, 1e-5, instant=True) == 16
     assert buffer_size([5.0], 0, 0.001, instant=True) == 3
-    assert buffer_size([5.0], 0, 1e-5) == 1
+    assert buffer_size([5.0], 0, 1e-5) == 0
 
 
 def test_effort_falls_while_proposals_do_not_keep_up_and_rises_when_there_is_time() -> None:
