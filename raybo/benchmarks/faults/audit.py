@@ -122,7 +122,7 @@ class Findings:
     stuck: set[int] = field(default_factory=set)
 
 
-def examine(folder: Path, trials: int, seen: Results, all_received: bool) -> Findings:
+def examine(folder: Path, trials: int | None, seen: Results, all_received: bool) -> Findings:
     """Return the faults of a study of `trials` trials that has ended.
 
     Parameters
@@ -130,7 +130,7 @@ def examine(folder: Path, trials: int, seen: Results, all_received: bool) -> Fin
     folder
         Folder of the study and of the logs.
     trials
-        Number of trials it should have.
+        Number of trials it should have; None: those that were asked.
     seen
         Results that were read in the journal while the study ran.
     all_received
@@ -146,6 +146,7 @@ def examine(folder: Path, trials: int, seen: Results, all_received: bool) -> Fin
     """
     events, evaluations = read_events(folder), read_lines(folder / _EVALUATIONS)
     final = results_of(events)
+    asked = {event["number"] for event in events if event["kind"] == "asked"}
     received = [(h["number"], (h["x"], h["value"])) for h in read_lines(folder / _RECEIVED)]
     returned = {(e["x"], e["value"]) for e in evaluations if e["what"] == "end"}
     lost = {number for number, result in [*received, *seen.items()] if final.get(number) != result}
@@ -159,7 +160,7 @@ def examine(folder: Path, trials: int, seen: Results, all_received: bool) -> Fin
         evaluations=sum(e["what"] == "start" for e in evaluations),
         lost=lost,
         twice=_doubled(events, [number for number, _ in received], final),
-        stuck=set(range(trials)) - final.keys(),
+        stuck=(asked if trials is None else set(range(trials))) - final.keys(),
     )
 
 

@@ -2,6 +2,7 @@
 
     raybo bench chaos
     raybo bench chaos --only workers,journal --worker-kills 3
+    raybo bench chaos --only soak --minutes 60
 
 The studies run on a Ray cluster of a head and three nodes on this machine. Each has a driver
 process (target.py); this process kills, reads the journal every now and then, and in the end
@@ -10,39 +11,34 @@ compares it with the logs of evaluations and drivers (audit.py).
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
-import ray
 from rich.console import Console
 from rich.table import Table
 
-from raybo.benchmarks.faults.audit import (
-    STUDY,
-    Results,
-    evaluating,
-    examine,
-    read_events,
-    results_of,
-)
+from raybo.benchmarks.faults.audit import STUDY, examine
 from raybo.benchmarks.faults.cluster import LocalCluster
 from raybo.benchmarks.faults.damage import count_bad_cuts, count_unnoticed_flips
+from raybo.benchmarks.faults.kills import (
+    Kill,
+    Target,
+    kill_driver,
+    kill_worker,
+    make_kill_coordinator,
+    make_kill_node,
+)
+from raybo.benchmarks.faults.soak import NODES as SOAK_NODES
+from raybo.benchmarks.faults.soak import print_soak, run_soak
 from raybo.benchmarks.problems.base import BenchmarkError
 from raybo.benchmarks.terminal import wide_console
-from raybo.runtime.driver import NAMESPACE
-from raybo.study.journal.journal import JOURNAL_FILE, LOCK_FILE
-from raybo.study.journal.lock import read_holder
+from raybo.study.journal.journal import JOURNAL_FILE
 
 SCENARIOS = ("workers", "nodes", "coordinator", "drivers", "journal")
 
@@ -76,43 +72,6 @@ class Outcome:
         return harm == 0 and self.faults == self.wanted and not self.output
 
 
-class Target:
-    """A study in `folder`, run by a driver process, and the results seen in its journal."""
-
-    def __init__(self, folder: Path, trials: int, workers: int = 3) -> None:
-        self.folder = folder
-        self.seen: Results = {}
-        self._size = -1  # of the journal, at the last look
-        self._arguments = [str(folder), f"--trials={trials}", f"--workers={workers}"]
-        folder.mkdir(parents=True)
-        self.driver = self.start_driver()
-
-    def start_driver(self) -> subprocess.Popen[bytes]:
-        """Start the driver, or another one in its place."""
-        with open(self.folder / "driver.log", "ab") as log:
-            self.driver = subprocess.Popen(
-                [sys.executable, "-m", "raybo.benchmarks.faults.target", *self._arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        return self.driver
-
-    def look(self) -> int:
-        """Read the journal and return the number of trials that have ended."""
-        path = self.folder / STUDY / JOURNAL_FILE
-        size = path.stat().st_size if path.exists() else -1
-        if size != self._size:
-            self._size = size
-            for number, result in results_of(read_events(self.folder)).items():
-                self.seen.setdefault(number, result)
-        return len(self.seen)
-
-
-Kill = Callable[[Target], bool]  # whether there was something to kill
-
-
 def run_with_kills(
     name: str,
     kill: Kill,
@@ -137,7 +96,7 @@ def run_with_kills(
         Seconds without a result after which the study is stuck, and is ended.
     """
     clock = time.monotonic()
-    target = Target(folder, trials)
+    target = Target(folder, trials=trials, workers=3)
     marks = [int((i + 1) * _LAST_KILL * trials / (kills + 1)) for i in range(kills)]
     n_killed = done = 0
     latest = clock
@@ -156,7 +115,7 @@ def run_with_kills(
         target.driver.wait()
     output = ""
     if target.driver.returncode != 0:
-        output = (folder / "driver.log").read_text(errors="replace")[-3000:]
+        output = target.output
     found = examine(folder, trials, target.seen, all_received=kill is not kill_driver)
     return Outcome(
         name,
@@ -173,73 +132,9 @@ def run_with_kills(
     )
 
 
-def kill_worker(target: Target) -> bool:
-    """Kill a worker process during an evaluation."""
-    pids = [pid for pid in evaluating(target.folder) if _is_ray(pid)]
-    return bool(pids) and _kill(random.choice(pids))
-
-
-def make_kill_node(cluster: LocalCluster) -> Kill:
-    """Return a function that kills a node with its workers, and starts another."""
-
-    def kill_node(_: Target) -> bool:
-        if cluster.n_alive() < 2:
-            return False
-        cluster.kill()
-        cluster.add()
-        return True
-
-    return kill_node
-
-
-def make_kill_coordinator() -> Kill:
-    """Return a function that ends the coordinator: by a signal and by `ray.kill`, in turns."""
-    killed: list[int] = []
-
-    def kill_coordinator(target: Target) -> bool:
-        pid = int(read_holder(target.folder / STUDY / LOCK_FILE).get("pid", 0))
-        if pid in killed or not _is_ray(pid):
-            return False  # the next one has not started
-        if len(killed) % 2:
-            actors: Any = ray.util.list_named_actors(all_namespaces=True)
-            names = [a["name"] for a in actors if a["name"].startswith(f"{STUDY}@")]
-            ray.kill(ray.get_actor(names[0], namespace=NAMESPACE), no_restart=False)
-        else:
-            _kill(pid)
-        killed.append(pid)
-        return True
-
-    return kill_coordinator
-
-
-def kill_driver(target: Target) -> bool:
-    """Kill the driver and start it again: it resumes the study."""
-    target.driver.kill()
-    target.driver.wait()
-    target.look()
-    target.start_driver()
-    return True
-
-
 def kill_nothing(_: Target) -> bool:
     """Kill nothing."""
     return False
-
-
-def _is_ray(pid: int) -> bool:
-    """Return whether a process is a worker or an actor of Ray, not another with that number."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::")
-    except OSError:
-        return False
-
-
-def _kill(pid: int) -> bool:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def damage_journal(folder: Path, records: int, flips: int) -> list[Outcome]:
@@ -299,17 +194,29 @@ def print_outcomes(outcomes: list[Outcome], console: Console) -> None:
 @click.option("--driver-trials", default=200)
 @click.option("--records", default=20, help="last records of a journal that is cut")
 @click.option("--flips", default=1000, help="bits flipped in a journal, one at a time")
+@click.option("--minutes", default=60.0, help="length of the soak")
+@click.option("--every", default=10.0, help="mean seconds between two kills of the soak")
 @click.option("--folder", type=click.Path(path_type=Path), help="keep journals and logs here")
-def command(only: str, folder: Path | None, **n: int) -> None:
+def command(only: str, folder: Path | None, minutes: float, every: float, **n: int) -> None:
     """Kill workers, nodes, coordinators and drivers; damage a journal; count the losses.
 
     Exits with 1 when a result was lost or counted twice, or a trial got stuck or failed.
     """
     chosen = only.split(",")
-    if unknown := set(chosen) - set(SCENARIOS):
-        raise BenchmarkError(f"no scenario {', '.join(unknown)}; there are {', '.join(SCENARIOS)}")
+    known = (*SCENARIOS, "soak")
+    if unknown := set(chosen) - set(known):
+        raise BenchmarkError(f"no scenario {', '.join(unknown)}; there are {', '.join(known)}")
     console, outcomes = wide_console(), []
     home = Path(tempfile.mkdtemp(prefix="raybo-chaos-")) if folder is None else folder
+    if "soak" in chosen:
+        chosen.remove("soak")
+        with LocalCluster(SOAK_NODES) as cluster:
+            soak = run_soak(cluster, home / "soak", 60 * minutes, every)
+        print_soak(soak, console)
+        if not soak.good:
+            sys.exit(1)
+    if not chosen:
+        return
     with LocalCluster() as cluster:
         kills: dict[str, tuple[Kill, int, int]] = {
             "workers": (kill_worker, n["worker_trials"], n["worker_kills"]),
