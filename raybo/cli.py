@@ -200,17 +200,28 @@ def run(
 
 @main.command()
 @click.argument("name")
+@click.option("--objective", metavar="MODULE:FUNCTION", help="If not the one of the journal.")
+@click.option("--yes", is_flag=True, help="Run the objective of the journal, whatever it is.")
 @limit_options
 @storage_option
 @quiet_option
-def resume(name: str, storage: str, quiet: bool, **limits: Any) -> None:
+def resume(
+    name: str, storage: str, quiet: bool, objective: str | None, yes: bool, **limits: Any
+) -> None:
     """Continue the study NAME; a finished one needs a larger --trials.
 
-    Settings that are not given stay as they were. Run it where the objective can be imported.
+    Settings that are not given stay as they were. Run it in the folder of the objective: one that
+    is only named by the journal, which somebody else may have written, is shown first.
     """
     from raybo.runtime.resume import resume_arguments
 
-    arguments = resume_arguments(name, storage, settings_of(limits), Path.cwd())
+    def trusts(path: str) -> bool:
+        return yes or _confirm(
+            f"The journal names the objective {path!r}, which is not in this folder. Run it?"
+        )
+
+    settings, here = settings_of(limits), Path.cwd()
+    arguments = resume_arguments(name, storage, settings, here, objective, trusts)
     _finish(_optimize(**arguments, progress=not quiet), storage, arguments["max_trials"])
 
 
@@ -337,6 +348,15 @@ def _finish(result: Result, storage: str, trials: int | None) -> None:
     click.echo(closing_text(result, "" if storage == STORAGE else f" --storage {storage}", trials))
     if result.stop is not None and result.stop.kind == "interrupted":
         sys.exit(INTERRUPTED)
+
+
+def _confirm(question: str) -> bool:
+    """Ask, on stderr; without an answer it is no."""
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:
+        click.echo(err=True)  # ends the line of the question
+        return False
 
 
 def _console() -> Console:

@@ -47,6 +47,7 @@ def write_study(
     name: str = "first",
     space: Any = SPACE,
     header: Mapping[str, Any] = MappingProxyType({}),
+    settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> Path:
     """Journal of a study with two values, a failure and an unfinished trial."""
     storage = folder / "runs"
@@ -59,6 +60,7 @@ def write_study(
         "resources": {"num_cpus": 1},
         "timeout": None,
         "retries": 1,
+        **settings,
     }
     journal = Journal(storage / name)
     journal.append(
@@ -113,7 +115,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RAYBO_STORAGE", raising=False)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    for name in ("train", "broken", "package", "package.inner"):
+    for name in ("train", "broken", "first", "package", "package.inner"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     (tmp_path / "train.py").write_text(
         "import threading\n"
@@ -375,7 +377,7 @@ def test_resume_refuses_a_study_whose_budget_is_spent(folder: Path) -> None:
     ("header", "message"),
     [
         ({"objective": None}, "its objective is a lambda, or a function of a script or notebook"),
-        ({"objective": "gone:objective"}, "there is no module 'gone'"),
+        ({"objective": "gone:objective"}, "'gone:objective', which no module in .* defines"),
         ({"method": {"name": "my.module:Mine", "options": {}}}, "its method is an object"),
         (
             {"space": {"a": {"type": "categorical", "values": [{"$object": "<A>"}]}}},
@@ -388,8 +390,44 @@ def test_resume_points_to_python_where_the_journal_is_not_enough(
 ) -> None:
     write_study(folder, header=header)
     line = error_of("resume", "first", "--trials", "10")
-    assert message in line
+    assert re.search(message, line)
     assert "resume it from Python with raybo.optimize(" in line
+
+
+FOREIGN = ["subprocess:call", "os:system", "first:os.system", "first:run_it", "../first:objective"]
+
+
+@pytest.mark.parametrize("objective", FOREIGN)
+def test_an_objective_that_only_the_journal_names_is_shown_and_not_run(
+    folder: Path, objective: str
+) -> None:
+    (folder / "first.py").write_text("import os\nfrom subprocess import call as run_it\n")
+    write_study(folder, header={"objective": objective})
+    asked = invoke("resume", "first", "--trials", "10")
+    assert f"names the objective {objective!r}" in asked.stderr
+    assert asked.exit_code == 2
+    assert "--yes if you trust" in asked.stderr
+
+
+def test_an_objective_is_run_if_it_is_here_or_confirmed_or_named(folder: Path) -> None:
+    write_study(folder, header={"objective": "math:hypot"})
+    found = resume_arguments("first", "runs", {"max_trials": 9}, folder, None, lambda _: True)
+    assert found["objective"].__name__ == "hypot"
+    named = resume_arguments("first", "runs", {"max_trials": 9}, folder, "train:objective")
+    assert named["objective"].__module__ == "train"
+    write_study(folder, name="here", header={"name": "here", "objective": "train:objective"})
+    here = resume_arguments("here", "runs", {"max_trials": 9}, folder)
+    assert here["objective"] is named["objective"]
+
+
+def test_a_runtime_environment_of_a_journal_is_not_used(folder: Path) -> None:
+    resources = {"num_cpus": 1, "runtime_env": {"pip": ["evil"]}}
+    write_study(folder, settings={"resources": resources})
+    line = error_of("resume", "first", "--trials", "10")
+    assert "asks for a runtime environment" in line
+    assert "evil" in line
+    changes = {"max_trials": 9, "resources": {"num_cpus": 2}}
+    assert resume_arguments("first", "runs", changes, folder)["resources"] == {"num_cpus": 2}
 
 
 def test_resume_takes_everything_else_from_the_journal(folder: Path) -> None:

@@ -32,7 +32,7 @@ def load_objective(path: str, folder: Path) -> Any:
             f"{path!r} is not of the form MODULE:FUNCTION, such as train:objective for the "
             "function objective in train.py"
         )
-    module_name = module_name.removesuffix(".py").strip("/").replace("/", ".")
+    module_name = _dotted(module_name)
     found: Any = _import(module_name, folder)
     for part in name.split("."):
         if not hasattr(found, part):
@@ -44,6 +44,25 @@ def load_objective(path: str, folder: Path) -> Any:
     if not callable(found):
         raise StudyError(f"{path} is a {type(found).__name__}, not a function of a config")
     return found
+
+
+def is_defined_in(path: str, folder: Path) -> bool:
+    """Whether `load_objective` gets from `path` what a module in `folder` defines.
+
+    Imports that module, and only if it is there. A function that it has imported from elsewhere
+    does not count: the name `train:subprocess.call` is no function of train.py.
+    """
+    name = _dotted(path.partition(":")[0])
+    if not all(part.isidentifier() for part in name.split(".")):
+        return False
+    file = folder.joinpath(*name.split("."))
+    if not file.with_suffix(".py").is_file() and not (file / "__init__.py").is_file():
+        return False
+    return getattr(load_objective(path, folder), "__module__", None) == name
+
+
+def _dotted(name: str) -> str:
+    return name.removesuffix(".py").strip("/").replace("/", ".")
 
 
 def import_path(function: Any) -> str | None:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from raybo.errors import RayboError, StudyError
-from raybo.runtime.code import load_objective
+from raybo.runtime.code import is_defined_in, load_objective
 from raybo.space.definition import space_from_definition
 from raybo.study.journal.record import Record
 from raybo.study.outcome import load_record
 
 
 def resume_arguments(
-    name: str, storage: str, changes: Mapping[str, Any], folder: Path
+    name: str,
+    storage: str,
+    changes: Mapping[str, Any],
+    folder: Path,
+    objective: str | None = None,
+    trusts: Callable[[str], bool] = lambda _: False,
 ) -> dict[str, Any]:
     """Return the arguments of `optimize` that continue a study, from its journal.
 
@@ -28,20 +33,31 @@ def resume_arguments(
         Limits and resources that differ from those of the last session.
     folder
         Where to look for the module of the objective first.
+    objective
+        MODULE:FUNCTION of the objective, if not the one that the journal names.
+    trusts
+        Is asked, with MODULE:FUNCTION, whether to run an objective that only the journal names:
+        one that no module in `folder` defines.
 
     Raises
     ------
     StudyError
-        When there is no such study, its budget is spent, or the journal cannot hold what is
-        needed: an objective that cannot be imported, a method or resources that are objects.
+        When there is no such study, its budget is spent, the journal cannot hold what is needed
+        (an objective that cannot be imported, a method or resources that are objects), or it asks
+        for what nobody has confirmed: an objective that is not trusted, a runtime environment.
     """
     record = load_record(name, storage)
     settings = {**record.session.get("settings", {}), **changes}
     _check_room(record, settings)
     try:
-        arguments = _recorded(record, folder)
         if settings["resources"] is None:
             raise StudyError("its resources are a function of the config, or hold objects")
+        if "resources" not in changes and "runtime_env" in settings["resources"]:
+            raise StudyError(
+                "its journal asks for a runtime environment, which can run any program: "
+                f"{settings['resources']['runtime_env']!r}; give it again if you trust it"
+            )
+        arguments = _recorded(record, folder, objective, trusts)
     except RayboError as error:
         raise StudyError(
             f"study {name!r}: {error}; resume it from Python with raybo.optimize(objective, "
@@ -50,20 +66,38 @@ def resume_arguments(
     return {"name": record.header["name"], "storage": storage, **arguments, **settings}
 
 
-def _recorded(record: Record, folder: Path) -> dict[str, Any]:
+def _recorded(
+    record: Record, folder: Path, objective: str | None, trusts: Callable[[str], bool]
+) -> dict[str, Any]:
     header = record.header
     method = header["method"]["name"]
-    if header["objective"] is None:
-        raise StudyError("its objective is a lambda, or a function of a script or notebook")
+    if objective is None:
+        objective = _trusted(header["objective"], folder, trusts)
     if ":" in method:
         raise StudyError(f"its method is an object of {method}")
     return {
-        "objective": load_objective(header["objective"], folder),
+        "objective": load_objective(objective, folder),
         "space": space_from_definition(header["space"]),
         "method": method,
         "method_options": header["method"]["options"],
         **{key: header[key] for key in ("mode", "metric", "seed")},
     }
+
+
+def _trusted(path: str | None, folder: Path, trusts: Callable[[str], bool]) -> str:
+    """Return the objective that a journal names, if it may be run."""
+    if path is None:
+        raise StudyError(
+            "its objective is a lambda, or a function of a script or notebook; name it with "
+            "--objective MODULE:FUNCTION"
+        )
+    if not is_defined_in(path, folder) and not trusts(path):
+        raise StudyError(
+            f"its journal names the objective {path!r}, which no module in {folder} defines; "
+            "go to the folder of the module, name it with --objective MODULE:FUNCTION, or give "
+            "--yes if you trust the journal"
+        )
+    return path
 
 
 def _check_room(record: Record, settings: Mapping[str, Any]) -> None:
