@@ -32,7 +32,7 @@ REGISTRIES = {
     "methods/registry.py",
     "tune/__init__.py",
     "benchmarks/cli.py",
-    "benchmarks/faults/chaos.py",
+    "benchmarks/faults/kills.py",
     "benchmarks/faults/damage.py",
     "benchmarks/problems/registry.py",
     "benchmarks/tuners/registry.py",
