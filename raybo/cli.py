@@ -338,7 +338,10 @@ def _optimize(objective: Any, **arguments: Any) -> Result:
         from raybo.runtime.optimize import optimize
 
         share_folder(Path.cwd(), objective)
-    return optimize(objective, **arguments)
+    try:
+        return optimize(objective, **arguments)
+    except KeyboardInterrupt:  # the second Ctrl-C; how to resume has been printed
+        sys.exit(INTERRUPTED)
 
 
 def _finish(result: Result, storage: str, trials: int | None) -> None:

@@ -31,6 +31,10 @@ class ObjectiveError(RayboError, ValueError):
     """An objective returned something that is not a finite number."""
 
 
+class MetricError(ObjectiveError):
+    """An objective returned a dict without the metric: every trial would."""
+
+
 class JournalError(RayboError, RuntimeError):
     """A journal is damaged, or belongs to another study or writer."""
 

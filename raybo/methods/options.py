@@ -42,6 +42,22 @@ def check_seconds(value: Any) -> None:
         )
 
 
+def check_device(device: Any) -> None:
+    """Refuse a device on which torch cannot compute."""
+    if device == "cpu":
+        return
+    import torch  # noqa: PLC0415  (slow to import, and only here for devices other than the CPU)
+
+    try:
+        torch.zeros(1, dtype=torch.float64, device=device)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise MethodError(
+            f"device {device!r} cannot be used ({reason}); use 'cpu', or 'cuda' where torch "
+            "has CUDA and sees a GPU"
+        ) from error
+
+
 def require_columns(method: str, space: AnySpace) -> None:
     """Refuse a box too large to have a column per dimension."""
     if not space.dense:

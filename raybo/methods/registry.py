@@ -53,6 +53,9 @@ METHODS: dict[str, dict[str, str]] = {
 _RETIRED = {"device": "cpu", "maximizer": "elastic"}
 
 
+_NESTED = ": give them as keywords, Optimizer(space, 'rembo', d=2)"
+
+
 def method_class(name: str, preset: str = "default") -> type[Any]:
     """Class of the method called `name`, under a preset."""
     if name not in METHODS:
@@ -81,8 +84,17 @@ def build_method(
 
     An option that is None counts as not given.
     """
+    if options is not None and not isinstance(options, Mapping):
+        raise MethodError(
+            f"method_options must be a dict such as {{'n_init': 10}}, got {options!r}"
+        )
     given = {name: value for name, value in dict(options or {}).items() if value is not None}
     if not isinstance(method, str):
+        if isinstance(method, type) or not callable(getattr(method, "propose", None)):
+            raise MethodError(
+                f"method must be a name ({', '.join(METHODS)}) or an object with lanes and "
+                f"propose(data, rng), got {method!r}"
+            )
         if given:
             raise MethodError(
                 f"method options {sorted(given)} were given with a method object; "
@@ -99,6 +111,7 @@ def build_method(
         raise MethodError(
             f"method {method!r}{of_preset} has no option {unknown!r}; "
             f"it takes {', '.join(['preset', *allowed])}"
+            f"{_NESTED if unknown == 'method_options' else ''}"
         )
     return cls(space, **given)  # type: ignore[no-any-return]
 

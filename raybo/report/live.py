@@ -15,6 +15,7 @@ from typing import Protocol, Self
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
@@ -24,8 +25,9 @@ from raybo.report.text import duration, number, printable, rate
 _LINE_EVERY = (5.0, 60.0)  # seconds between plain lines: at the start, and in a long run
 _NEW_BEST_EVERY = 1.0  # seconds
 _FRAMES_PER_SECOND = 4  # smooth enough for a clock in seconds; more only flickers over ssh
+_INSTANT_SECONDS = 0.05  # of shorter trials, starting them takes most of the time
 _BAR_WIDTH = (6, 40)  # columns
-_ENDED = ("finished", "failed")  # states in which nothing is left
+_ENDED = ("finished", "interrupted", "failed")  # states in which nothing is left
 _FRAME_LINES = 8  # lines of a frame that are not rows of the table
 
 
@@ -42,6 +44,9 @@ class View(Protocol):
         trace: TracebackType | None,
     ) -> None:
         """Show the last progress and stop."""
+
+    def phase(self, text: str) -> None:
+        """Show what is being done before there is any progress."""
 
     def update(self, progress: Progress) -> None:
         """Show `progress` from now on."""
@@ -93,6 +98,9 @@ class SilentView:
     ) -> None:
         pass
 
+    def phase(self, text: str) -> None:
+        """Show nothing."""
+
     def update(self, progress: Progress) -> None:
         """Show nothing."""
 
@@ -122,6 +130,9 @@ class LineView:
     ) -> None:
         if self._latest is not None and self._latest != self._shown:
             self._show(self._latest)
+
+    def phase(self, text: str) -> None:
+        """Show nothing: a log gets no line before there is a study."""
 
     def update(self, progress: Progress) -> None:
         """Print a line about `progress` if one is due."""
@@ -154,8 +165,10 @@ class TerminalView:
         self._console = console
         self._clock = clock
         self._progress: Progress | None = None
+        self._phase = "starting"
         self._received = 0.0
         self._stopped = False
+        self._wheel = Spinner("dots")
         self._live = Live(
             console=console,
             get_renderable=self._frame,
@@ -179,6 +192,10 @@ class TerminalView:
         self._stopped = True
         self._live.stop()
 
+    def phase(self, text: str) -> None:
+        """Show a spinner and `text` until there is progress."""
+        self._phase = text
+
     def update(self, progress: Progress) -> None:
         """Show `progress` from the next repaint on."""
         self._received = self._clock()
@@ -190,10 +207,14 @@ class TerminalView:
 
     def _frame(self) -> RenderableType:
         if self._progress is None:
-            return "" if self._stopped else _line(("starting ...", "dim"))
+            return "" if self._stopped else self._spinner()
         # The clock continues between two updates.
         age = 0.0 if self._stopped else self._clock() - self._received
         return Frame(self._progress, age)
+
+    def _spinner(self) -> RenderableType:
+        self._wheel.update(text=_line((self._phase, "dim")))
+        return self._wheel
 
 
 class Frame:
@@ -214,7 +235,7 @@ class Frame:
             (f"{s.done} done", "green"),
             (f"  {s.running} running", "cyan"),
             (f"  {s.failed} failed", "red" if s.failed else "dim"),
-            (f"  {s.workers} workers {s.use:.0%} busy", ""),
+            (f"  {_workers(s)}", ""),
             (f"  {rate(s.rate)}" if s.rate else "", "dim"),
         )
         if s.best_value is not None:
@@ -271,10 +292,17 @@ def _plain(s: Progress) -> str:
     parts += [f"{s.running} running", f"{s.failed} failed"]
     if s.best_value is not None:
         parts.append(f"best {number(s.best_value)} (trial {s.best_number})")
-    parts += [f"{s.workers} workers {s.use:.0%} busy", _times(s, s.elapsed, s.eta)]
+    parts += [_workers(s), _times(s, s.elapsed, s.eta)]
     if s.state != "running":
         parts.append(s.state)
     return f"[{s.name}] {', '.join(parts)}"
+
+
+def _workers(s: Progress) -> str:
+    """Number of workers and their busy share, left out for trials that take no time."""
+    words = f"{s.workers} worker{'' if s.workers == 1 else 's'}"
+    instant = s.rate > 0 and s.use * s.workers / s.rate < _INSTANT_SECONDS
+    return words if instant or not s.done + s.failed else f"{words} {s.use:.0%} busy"
 
 
 def _share(s: Progress, elapsed: float, eta: float | None) -> float | None:

@@ -2,59 +2,217 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
+import inspect
 import io
 import math
+import numbers
 import operator
 import pickle
-from collections.abc import Mapping
-from typing import Any
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ParamSpec, TypeVar
 
 import ray
 
 from raybo.errors import StudyError
-from raybo.methods.registry import is_same_method
+from raybo.methods.registry import METHODS, is_same_method, method_class, option_names
 from raybo.runtime.cluster import check_fit
 from raybo.runtime.evaluations.evaluate import evaluate_remotely
 from raybo.runtime.session import Resources
 from raybo.space.definition import difference
 from raybo.study.journal.record import Record
+from raybo.study.objective import finite_number
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_COUNTS = ("max_trials", "workers", "retries", "max_failures", "patience")
+_FROM_ZERO = ("retries",)  # the others are at least one, or more than zero
+# Names that other tuners use, and that of raybo.
+_ELSEWHERE = {
+    "n_trials": "max_trials",
+    "num_trials": "max_trials",
+    "num_samples": "max_trials",
+    "max_evals": "max_trials",
+    "n_calls": "max_trials",
+    "trials": "max_trials",
+    "direction": "mode",
+    "sampler": "method",
+    "algo": "method",
+    "search_alg": "method",
+    "n_jobs": "workers",
+    "max_concurrent_trials": "workers",
+    "num_workers": "workers",
+    "random_state": "seed",
+    "study_name": "name",
+    "param_space": "space",
+    "search_space": "space",
+    "show_progress_bar": "progress",
+    "points_to_evaluate": "points",
+    "time_budget_s": "max_seconds",
+}
+_RESOURCE_NAMES = (
+    "num_cpus",
+    "num_gpus",
+    "memory",
+    "resources",
+    "runtime_env",
+    "accelerator_type",
+    "scheduling_strategy",
+    "label_selector",
+)
+_SHORT_NAMES = {"cpus": "num_cpus", "cpu": "num_cpus", "gpus": "num_gpus", "gpu": "num_gpus"}
 
 
-def check_limits(
-    max_trials: int | None,
-    max_seconds: float | None,
-    target: float | None,
-    workers: int | None,
-    timeout: float | None,
-    retries: int,
-) -> None:
+class ArgumentError(StudyError, TypeError):
+    """A function was called with an argument that it does not have."""
+
+
+def explain_unknown(function: Callable[P, R]) -> Callable[P, R]:
+    """Have `function` say which argument was meant when it is given one that it does not have."""
+    known = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def checked(*args: P.args, **arguments: P.kwargs) -> R:
+        for name in arguments:
+            if name not in known:
+                hint = _meant(name, arguments, known)
+                raise ArgumentError(f"{function.__name__} has no argument {name!r}; {hint}")
+        return function(*args, **arguments)
+
+    return checked
+
+
+def _meant(name: str, arguments: Mapping[str, Any], known: list[str]) -> str:
+    method = arguments.get("method", "bo")
+    options = option_names(method_class(method)) if method in METHODS else []
+    if name in ("preset", *options):
+        return f"it is an option of the method: method_options={{{name!r}: {arguments[name]!r}}}"
+    near = difflib.get_close_matches(name, known, 1)
+    meant = _ELSEWHERE.get(name) or (near[0] if near else None)
+    return f"did you mean {meant}?" if meant else f"it has {', '.join(known)}"
+
+
+def check_objective(objective: Any) -> None:
+    """Raise StudyError unless `objective` can be called with one config."""
+    if not callable(objective):
+        raise StudyError(
+            "the objective must be a function of a config, got "
+            f"{objective!r} ({type(objective).__name__}); pass the function itself, without "
+            "calling it: optimize(f, space), not optimize(f(config), space)"
+        )
+    try:
+        signature = inspect.signature(objective)
+    except (TypeError, ValueError):  # some functions in C have none
+        return
+    try:
+        signature.bind({})
+    except TypeError as error:
+        name = getattr(objective, "__name__", type(objective).__name__)
+        raise StudyError(
+            f"the objective is called with one argument, the config, but {name}{signature} does "
+            f"not take that ({error}); set the others with functools.partial or a lambda"
+        ) from None
+
+
+def check_limits(**limits: Any) -> None:
     """Raise StudyError when a limit makes no sense, or the study would never end."""
-    if max_trials is None and max_seconds is None and target is None:
+    for name, value in limits.items():
+        if value is not None:
+            _check_limit(name, value)
+    if all(limits.get(name) is None for name in ("max_trials", "max_seconds", "target")):
         raise StudyError("the study would never end; give max_trials, max_seconds or target")
-    positive = {
-        "max_trials": max_trials,
-        "max_seconds": max_seconds,
-        "workers": workers,
-        "timeout": timeout,
-    }
-    for name, value in positive.items():
-        if value is not None and not value > 0:
-            raise StudyError(f"{name} must be positive, got {value!r}")
-    if target is not None and math.isnan(target):
-        raise StudyError("target must be a number, got nan")
-    if retries < 0:
-        raise StudyError(f"retries must be 0 or more, got {retries!r}")
+
+
+def _check_limit(name: str, value: Any) -> None:
+    kind: Any = numbers.Integral if name in _COUNTS else numbers.Real
+    words = "a whole number" if name in _COUNTS else "a number"
+    if isinstance(value, bool) or not isinstance(value, kind):
+        unit = " of seconds" if name in ("timeout", "max_seconds") else ""
+        raise StudyError(f"{name} must be {words}{unit}, got {value!r} ({type(value).__name__})")
+    if math.isnan(value):
+        raise StudyError(f"{name} must be {words}, got nan")
+    if name in _FROM_ZERO and value < 0:
+        raise StudyError(f"{name} must be 0 or more, got {value!r}")
+    if name not in (*_FROM_ZERO, "target") and not value > 0:
+        raise StudyError(f"{name} must be positive, got {value!r}")
+
+
+def check_seed(seed: Any, recorded: int | None) -> int:
+    """Return the seed as an int; None is that of the study, or any if it is new."""
+    if seed is None:
+        return secrets.randbelow(2**31) if recorded is None else recorded
+    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
+        raise StudyError(
+            f"seed must be a whole number of 0 or more, or None for any, got {seed!r}"
+        )
+    return int(seed)
+
+
+def check_name(name: Any) -> None:
+    """Raise StudyError unless `name` can be the name of a study."""
+    if not isinstance(name, str):
+        raise StudyError(
+            f"name must be a text, got {name!r} ({type(name).__name__}); write name={str(name)!r}"
+        )
+
+
+def checked_points(points: Any) -> list[Mapping[str, Any]]:
+    """Return the configs to evaluate first as a list."""
+    if isinstance(points, Mapping) or not isinstance(points, Iterable):
+        raise StudyError(
+            f"points must be a list of configs, got {points!r}; write points=[{{...}}]"
+        )
+    return list(points)
+
+
+def checked_values(evaluated: Any) -> list[tuple[Mapping[str, Any], float]]:
+    """Return the pairs of a config and its known value as a list."""
+    found = [] if isinstance(evaluated, Mapping | str) else evaluated
+    pairs = []
+    for item in found if isinstance(found, Iterable) else ():
+        if not isinstance(item, tuple | list) or len(item) != 2:
+            break
+        config, value = item
+        pairs.append((config, finite_number(value, f"evaluated: the value of {config!r} is")))
+    else:
+        if found is evaluated:
+            return pairs
+    raise StudyError(
+        "evaluated must be a list of pairs of a config and its value, such as "
+        f'[({{"x": 0.5}}, 1.25)], got {evaluated!r}'
+    )
 
 
 def check_resources(resources: Resources) -> None:
     """Raise StudyError when Ray refuses the resources, or no node could ever have them."""
     if callable(resources):
         return
+    if not isinstance(resources, Mapping):
+        raise StudyError(
+            "resources must be a dict such as {'num_cpus': 2, 'num_gpus': 0.5}, or a function of "
+            f"the config that returns one, got {resources!r}"
+        )
     try:
         evaluate_remotely.options(**resources)
     except (TypeError, ValueError) as error:
-        raise StudyError(f"resources: Ray refuses {resources!r}: {error}") from error
+        raise StudyError(f"resources: {_refusal(resources, error)}") from error
     check_fit(resources)
+
+
+def _refusal(resources: Mapping[str, Any], error: Exception) -> str:
+    for name in resources:
+        near = difflib.get_close_matches(str(name), _RESOURCE_NAMES, 1)
+        meant = _SHORT_NAMES.get(str(name).lower()) or (near[0] if near else None)
+        if f"keyword {name} " in str(error):
+            hint = f"did you mean {meant!r}?" if meant else f"use {', '.join(_RESOURCE_NAMES)}"
+            return (
+                f"Ray knows no {name!r}; {hint} (a custom resource goes into "
+                f"{{'resources': {{{name!r}: {resources[name]!r}}}}})"
+            )
+    return f"Ray refuses {dict(resources)!r}: {str(error).strip()}"
 
 
 def check_same_study(

@@ -7,6 +7,7 @@ import math
 import os
 import socket
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from ray import exceptions
 
 from raybo.errors import StudyError
 from raybo.runtime.session import Resources
-from raybo.runtime.timeouts import REACH_SECONDS
+from raybo.runtime.timeouts import FREE_SECONDS, REACH_SECONDS, RETRY_SECONDS
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +38,8 @@ def connect() -> None:
         )
     if ray.is_initialized():
         return
+    # Ray warns that it asks for a token, which is what the documentation tells people to do.
+    logging.getLogger("ray._private.authentication").setLevel(logging.ERROR)
     stale = None if "RAY_ADDRESS" in os.environ else _stale_address()
     if stale:
         logger.warning("the cluster at %s is gone: starting a local one instead", stale)
@@ -69,14 +72,30 @@ def _stale_address() -> str | None:
     return None
 
 
+def most_workers(resources: Resources) -> int:
+    """Return how many evaluations fit into the whole cluster at once."""
+    need = {"CPU": 1.0} if callable(resources) else needs(resources)
+    return sum(_fits(node, need) for node in _nodes()) if need else 2**31
+
+
 def default_workers(resources: Resources) -> int:
-    """Return how many evaluations the free resources of the cluster allow at once, at least 1."""
+    """Return how many evaluations the free resources of the cluster allow at once, at least 1.
+
+    Ray frees the resources of a study that has just ended after a moment, for which this waits.
+    """
     need = {"CPU": 1.0} if callable(resources) else needs(resources)
     need = need or {"CPU": 1.0}  # asks for nothing: one per CPU
+    most = sum(_fits(node, need) for node in _nodes())
+    deadline = time.monotonic() + FREE_SECONDS
+    while (found := _free(need)) < most and time.monotonic() < deadline:
+        time.sleep(RETRY_SECONDS)
+    return max(1, min(found, most))
+
+
+def _free(need: Mapping[str, float]) -> int:
     free: dict[str, float] = ray.available_resources()  # type: ignore[no-untyped-call]
     together = min(free.get(name, 0.0) / amount for name, amount in need.items())
-    apart = sum(_fits(node, need) for node in _nodes())
-    return max(1, min(math.floor(together + 1e-9), apart))
+    return math.floor(together + 1e-9)
 
 
 def check_fit(resources: Mapping[str, Any]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import importlib
 import logging
 import os
@@ -9,7 +11,7 @@ import pickle
 import socket
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from raybo.errors import StudyError
@@ -79,6 +81,39 @@ def import_path(function: Any) -> str | None:
     return f"{module}:{name}" if found is function else None
 
 
+def code_hash(function: Any) -> str | None:
+    """Return a hash of what `function` does, None where it cannot be seen.
+
+    Comments, names of local variables and the place in a file do not count, nor do functions that
+    it calls. Versions of Python compile differently, so theirs is part of the answer.
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = getattr(function, "__func__", function)
+    if not hasattr(function, "__code__"):
+        function = getattr(type(function), "__call__", None)  # noqa: B004  (its code is wanted)
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, CodeType):
+        return None
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return f"{version}:{hashlib.sha256(_code_text(code).encode()).hexdigest()[:16]}"
+
+
+def _code_text(code: CodeType) -> str:
+    constants = [
+        _code_text(c) if isinstance(c, CodeType) else sorted(map(repr, c))
+        if isinstance(c, frozenset) else repr(c)
+        for c in code.co_consts
+    ]  # fmt: skip
+    return repr((code.co_code.hex(), constants, code.co_names))
+
+
+def is_changed(old: str | None, new: str | None) -> bool:
+    """Whether two answers of `code_hash` are known to be of different code."""
+    same_python = old and new and old.partition(":")[0] == new.partition(":")[0]
+    return bool(same_python) and old != new
+
+
 def _import(name: str, folder: Path) -> ModuleType:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
@@ -108,8 +143,6 @@ def share_folder(folder: Path, objective: Any) -> None:
     # Imported here: a wrong path must not cost the seconds that ray takes.
     from raybo.runtime.cluster import connect  # noqa: PLC0415
 
-    # Ray warns that it asks for a token, which is what the documentation tells people to do.
-    logging.getLogger("ray._private.authentication").setLevel(logging.ERROR)
     connect()
     modules = _modules_in(folder)
     if modules and not _is_everywhere(str(modules[0].__file__)):

@@ -43,6 +43,7 @@ class Command(StrEnum):
     RUN = "run"
     DRAIN = "drain"  # start no more trials; end when those that run have finished
     STOP = "stop"  # cancel all that runs, and end
+    END = "end"  # as DRAIN, because a callback says so
 
 
 class Phase(StrEnum):
@@ -142,15 +143,27 @@ class Coordinator:
 
     def progress(self) -> Progress:
         """Return the figures to show."""
-        phase = Phase.DRAINING if self._phase is Phase.CLOSING else self._phase
         return self._totals.progress(
             self._session.name,
-            phase.value,
+            self._state(),
             self._use(),
             self._elapsed(),
             self._pool.running,
             self._settings,
         )
+
+    def _state(self) -> str:
+        """Return the state to show; before the first result, what is being waited for."""
+        if self._phase is Phase.CLOSING:
+            return Phase.DRAINING.value
+        if self._phase is Phase.FINISHED and self._stop and self._stop.kind == Ending.INTERRUPTED:
+            return Ending.INTERRUPTED.value
+        if self._phase is Phase.RUNNING and not self._record.order:
+            if not self._pool.used:
+                return "starting: the method prepares the first trials"
+            if not self._pool.n_started:
+                return "starting: workers load the objective"
+        return self._phase.value
 
     # -- beginning and end -------------------------------------------------------------------
 
@@ -164,7 +177,9 @@ class Coordinator:
         is_new = record.session.get("id") != session.id
         if is_new:
             settings = self._settings.to_json()
-            add("session", id=session.id, time=timestamp(), settings=settings, who=session.holder)
+            about = {"code": session.code, "resume_hint": session.resume_hint}
+            who = session.holder
+            add("session", id=session.id, time=timestamp(), settings=settings, who=who, **about)
         for i, number in enumerate(record.order):
             self._totals.add(record.entries[number])
             if i >= record.before:
@@ -230,6 +245,8 @@ class Coordinator:
     def _obey(self, command: Command) -> None:
         if command is Command.DRAIN and self._phase is Phase.RUNNING:
             self._end(Stop(Ending.INTERRUPTED, "interrupted: drained"))
+        elif command is Command.END and self._phase is Phase.RUNNING:
+            self._end(Stop(Ending.CALLBACK, "a callback ended the study"))
         elif command is Command.STOP and self._phase in (Phase.RUNNING, Phase.DRAINING):
             self._end(Stop(Ending.INTERRUPTED, "interrupted: stopped", at_once=True))
 

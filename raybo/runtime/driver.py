@@ -99,8 +99,6 @@ class Driver:
         What the coordinator needs.
     n_before
         Trials that finished in earlier sessions, for which no callback is called.
-    resume_line
-        Tells the user how to go on with an interrupted study.
     """
 
     def __init__(
@@ -109,18 +107,17 @@ class Driver:
         space: AnySpace,
         payload: Payload,
         view: View,
-        callbacks: Iterable[Callback],
+        callbacks: Iterable[Callable[[Trial], Any]],
         n_before: int,
-        resume_line: str,
     ) -> None:
         self._session = session
         self._space = space
         self._payload = payload
         self._view = view
-        self._callbacks = [_as_function(callback) for callback in callbacks]
+        self._callbacks = list(callbacks)
         self._n_before = n_before
         self._n_trials = 0  # received so far
-        self._resume_line = resume_line
+        self._resume_line = f"resume with: {session.resume_hint}"
         self._command = Command.RUN
         self._began = time.monotonic()
         self._deaths = Deaths()  # of the coordinator
@@ -133,6 +130,8 @@ class Driver:
         ------
         RayboError
             The error that ended it.
+        KeyboardInterrupt
+            After a second Ctrl-C, which also ends what called this: a loop over studies, say.
         """
         with _Interrupts() as interrupts:
             stop = None
@@ -143,6 +142,8 @@ class Driver:
                 stop = news.stop
         if stop.error is not None:
             raise stop.error(stop.text)
+        if self._command is Command.STOP:
+            raise KeyboardInterrupt
 
     def close(self) -> None:
         """End the coordinator."""
@@ -198,6 +199,10 @@ class Driver:
         for function in list(self._callbacks):
             try:
                 function(trial)
+            except StopIteration as stop:
+                if self._command is Command.RUN:
+                    self._command = Command.END
+                    self._view.message(f"ended by a callback at trial {trial.number}: {stop}")
             except Exception:
                 logger.exception("callback %r raised at trial %d and is switched off",
                                  function, trial.number)  # fmt: skip
@@ -206,7 +211,7 @@ class Driver:
 
     def _forward_interrupts(self, presses: int) -> None:
         """Change the command after a Ctrl-C, which the next poll brings to the coordinator."""
-        command = (Command.RUN, Command.DRAIN, Command.STOP)[min(presses, 2)]
+        command = (self._command, Command.DRAIN, Command.STOP)[min(presses, 2)]
         if command is not self._command:
             self._command = command
             what = "waiting for the running trials; press again to stop now"
@@ -216,15 +221,19 @@ class Driver:
 
 
 class _Interrupts:
-    """Counts Ctrl-C while it is entered, if this is the main thread; a third one is for Python."""
+    """Counts Ctrl-C and SIGTERM while it is entered, if this is the main thread.
+
+    A third one is for Python. Batch systems send SIGTERM before they kill.
+    """
 
     def __init__(self) -> None:
         self.presses = 0
-        self._old: Any = None
+        self._old: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            self._old = signal.signal(signal.SIGINT, self._press)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._old[number] = signal.signal(number, self._press)
         return self
 
     def __exit__(
@@ -233,13 +242,23 @@ class _Interrupts:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._old is not None:
-            signal.signal(signal.SIGINT, self._old)
+        for number, handler in self._old.items():
+            signal.signal(number, handler)
 
     def _press(self, number: int, frame: FrameType | None) -> None:
         self.presses += 1
-        if self.presses > 2 and callable(self._old):
-            self._old(number, frame)
+        if self.presses > 2 and callable(self._old[number]):
+            self._old[number](number, frame)
+
+
+def checked_callbacks(callbacks: Any) -> list[Callable[[Trial], Any]]:
+    """Return the callbacks as functions of a trial."""
+    if not isinstance(callbacks, Iterable):
+        raise StudyError(
+            f"callbacks must be a list of functions of a trial, got {callbacks!r}; write "
+            "callbacks=[...]"
+        )
+    return [_as_function(callback) for callback in callbacks]
 
 
 def _as_function(callback: Callback) -> Callable[[Trial], Any]:

@@ -14,22 +14,34 @@ from raybo.methods.base import Method
 from raybo.methods.registry import build_method, describe_method
 from raybo.report.live import make_view
 from raybo.result import Result
-from raybo.runtime.arguments import check_limits, check_resources, check_same_study, put
-from raybo.runtime.cluster import connect, default_workers
-from raybo.runtime.code import import_path
-from raybo.runtime.driver import Callback, Driver
+from raybo.runtime.arguments import (
+    check_limits,
+    check_name,
+    check_objective,
+    check_resources,
+    check_same_study,
+    check_seed,
+    checked_points,
+    checked_values,
+    explain_unknown,
+    put,
+)
+from raybo.runtime.cluster import connect, default_workers, most_workers
+from raybo.runtime.code import code_hash, import_path, is_changed
+from raybo.runtime.driver import Callback, Driver, checked_callbacks
 from raybo.runtime.evaluations.evaluate import Work
 from raybo.runtime.proposals.proposer import Search
-from raybo.runtime.resume import resume_line
+from raybo.runtime.resume import resume_hint
 from raybo.runtime.session import Payload, Resources, Session, Settings
 from raybo.space.any_space import AnySpace, as_space
 from raybo.study.journal.journal import read_journal, timestamp
 from raybo.study.journal.record import Record
 from raybo.study.journal.storage import open_store, spool_folder
 from raybo.study.names import fresh_name
-from raybo.study.objective import Objective, finite_number
+from raybo.study.objective import Objective
 
 
+@explain_unknown
 def optimize(
     objective: Callable[[dict[str, Any]], Any],
     space: AnySpace | Mapping[str, Any],
@@ -44,7 +56,7 @@ def optimize(
     resources: Resources | None = None,
     timeout: float | None = None,
     retries: int = 1,
-    seed: int = 0,
+    seed: int | None = 0,
     storage: str | os.PathLike[str] = "runs",
     name: str | None = None,
     resume: bool = True,
@@ -52,6 +64,8 @@ def optimize(
     callbacks: Iterable[Callback] = (),
     points: Iterable[Mapping[str, Any]] = (),
     evaluated: Iterable[tuple[Mapping[str, Any], float]] = (),
+    max_failures: int | None = None,
+    patience: int | None = None,
 ) -> Result:
     """Optimise `objective` over `space` on a Ray cluster and return the result.
 
@@ -79,7 +93,8 @@ def optimize(
         Seconds that an evaluation may take; how often to try again after a failure that a second
         attempt may avoid (raybo/runtime/evaluations/failures.py has the table).
     seed
-        The same seed and the same results, in the same order, give the same trials.
+        The same seed and the same results, in the same order, give the same trials; with one
+        worker these are the trials of `Optimizer`. None is any seed.
     storage, name, resume
         Folder or URI where studies are kept; name of this one (made up if None). With `resume` a
         study of that name is continued, also a finished one that gets a larger `max_trials`.
@@ -87,17 +102,25 @@ def optimize(
         Whether to show the progress of the study.
     callbacks
         Functions of a trial, or objects with `on_trial(trial)`, called for each trial that ends.
+        One that raises StopIteration ends the study when the running trials have finished; one
+        that raises another error is not called again.
     points, evaluated
         Configs to evaluate first; pairs of a config and its known value, which count as data
         but not towards `max_trials`.
+    max_failures, patience
+        Failed trials after which the study ends with an error (by default when the first trials
+        all fail: 5 or one per worker, ten times as many where some config may work); trials
+        without a better value after which it ends.
 
     Returns
     -------
     Result
-        Also after Ctrl-C: once waits for the running trials, twice stops now.
+        Also after Ctrl-C or SIGTERM, which waits for the running trials.
 
     Raises
     ------
+    KeyboardInterrupt
+        After a second Ctrl-C, which stops at once.
     StudyError
         When the arguments, or the study of that name, do not fit.
     StudyFailed
@@ -105,53 +128,89 @@ def optimize(
     JournalError
         When the journal is damaged, cannot be written, or belongs to another driver.
     """
+    check_objective(objective)
     space = as_space(space)
     goal = Objective(mode, metric)
-    built = build_method(method, space, method_options)
-    check_limits(max_trials, max_seconds, target, workers, timeout, retries)
-    storage = str(storage) if "://" in str(storage) else str(Path(storage).absolute())
-    name = fresh_name() if name is None else name
-    store = open_store(storage, name)
-    header: dict[str, Any] = {
-        "name": name,
-        "space": space.definition(),
-        "method": describe_method(built),
-        "lanes": built.lanes,
-        "mode": mode,
-        "metric": metric,
-        "seed": seed,
-        "objective": import_path(objective),
-        "raybo": __version__,
-        "created": timestamp(),
+    limits: dict[str, Any] = {
+        "max_trials": max_trials,
+        "max_seconds": max_seconds,
+        "target": target,
+        "workers": workers,
+        "timeout": timeout,
+        "retries": retries,
+        "max_failures": max_failures,
+        "patience": patience,
     }
-    record = Record.from_contents(store.read())
-    check_same_study(record, header, store.location, resume)
-    point_list = tuple(space.to_json(point) for point in points)
-    given = tuple((space.to_json(c), finite_number(v, "evaluated: it is")) for c, v in evaluated)
-
-    connect()
-    resources = {"num_cpus": 1} if resources is None else resources
-    check_resources(resources)
-    workers = default_workers(resources) if workers is None else workers
-    session_id = uuid.uuid4().hex
-    session = Session(
-        id=session_id,
-        storage=storage,
-        spool=str(spool_folder().absolute()),
-        holder={"driver": os.getpid(), "host": socket.gethostname(), "session": session_id},
-        header=header,
-        settings=Settings(max_trials, max_seconds, target, workers, resources, timeout, retries),
-        points=point_list,
-        given=given,
-    )
-    payload = Payload(
-        put((session, space, goal), "the search space", (session, space)),
-        put(Work(objective, space, goal), "the objective", objective),
-        put(Search(space, built, goal, seed), "the method", built),
-    )
-    line = resume_line(name, storage)
+    check_limits(**limits)
+    functions = checked_callbacks(callbacks)
+    point_list = tuple(space.to_json(point) for point in checked_points(points))
+    given = tuple((space.to_json(config), v) for config, v in checked_values(evaluated))
+    storage = str(storage) if "://" in str(storage) else str(Path(storage).absolute())
+    named, name = name is not None, fresh_name() if name is None else name
+    check_name(name)
     with make_view(progress) as view:
-        driver = Driver(session, space, payload, view, callbacks, len(record.order), line)
+        view.phase("loading the method")
+        built = build_method(method, space, method_options)
+        store = open_store(storage, name)
+        record = Record.from_contents(store.read())
+        seed = check_seed(seed, record.header.get("seed"))
+        header: dict[str, Any] = {
+            "name": name,
+            "space": space.definition(),
+            "method": describe_method(built),
+            "lanes": built.lanes,
+            "mode": mode,
+            "metric": metric,
+            "seed": seed,
+            "objective": import_path(objective),
+            "raybo": __version__,
+            "created": timestamp(),
+        }
+        check_same_study(record, header, store.location, resume)
+        n_finished, code = len(record.order) - len(record.given), code_hash(objective)
+        if is_changed(record.session.get("code"), code):
+            view.message(
+                f"study {name!r}: the code of the objective has changed since its last session; "
+                f"if its values cannot be compared with those of the {n_finished} trials so far, "
+                "choose another name"
+            )
+        if max_trials is not None and n_finished >= max_trials and not given and not point_list:
+            view.message(
+                f"study {name!r} has its {max_trials} trials already: nothing to do "
+                f"(max_trials={2 * max_trials} goes on)"
+            )
+            return Result.from_record(record, space, store.location)
+        view.phase("starting Ray")
+        connect()
+        resources = {"num_cpus": 1} if resources is None else resources
+        check_resources(resources)
+        if workers is None:
+            limits["workers"] = default_workers(resources)
+        elif workers > (most := most_workers(resources)):
+            view.message(
+                f"workers={workers}, but the cluster has room for {most} evaluations at a time: "
+                "the others wait"
+            )
+        view.phase("starting the study")
+        session_id = uuid.uuid4().hex
+        session = Session(
+            id=session_id,
+            storage=storage,
+            spool=str(spool_folder().absolute()),
+            holder={"driver": os.getpid(), "host": socket.gethostname(), "session": session_id},
+            header=header,
+            settings=Settings(resources=resources, **limits),
+            code=code,
+            resume_hint=resume_hint(name, storage, header["objective"], named),
+            points=point_list,
+            given=given,
+        )
+        payload = Payload(
+            put((session, space, goal), "the search space", (session, space)),
+            put(Work(objective, space, goal), "the objective", objective),
+            put(Search(space, built, goal, seed), "the method", built),
+        )
+        driver = Driver(session, space, payload, view, functions, len(record.order))
         try:
             driver.follow()
         finally:

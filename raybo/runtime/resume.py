@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -111,11 +112,27 @@ def _check_room(record: Record, settings: Mapping[str, Any]) -> None:
         )
 
 
-def resume_line(name: str, storage: str) -> str:
-    """Return the line that tells a user how to go on with a study."""
+def resume_hint(name: str, storage: str, path: str | None, named: bool) -> str:
+    """Return how to go on with a study, in a form that works for it.
+
+    Parameters
+    ----------
+    name, storage
+        The study, and where it is kept.
+    path
+        MODULE:FUNCTION of its objective, if the objective can be imported.
+    named
+        Whether the program itself gives the study this name, so that the same call resumes it.
+    """
     storage = os.path.relpath(storage) if "://" not in storage else storage
-    options = "" if storage == "runs" else f" --storage {shlex.quote(storage)}"
-    return (
-        f"resume with: raybo.optimize(..., name={name!r}, storage={storage!r})  "
-        f"or  raybo resume {shlex.quote(name)}{options}"
-    )
+    if path is not None:
+        options = "" if storage == "runs" else f" --storage {shlex.quote(storage)}"
+        dashes = "-- " if name.startswith("-") else ""
+        return f"raybo resume{options} {dashes}{shlex.quote(name)}"
+    call = f"raybo.optimize(..., name={name!r}, storage={storage!r})"
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    if script is None:
+        return f"call it again: {call}"
+    if named:
+        return shlex.join(sys.orig_argv)
+    return f"add name={name!r} to the call of raybo.optimize, then {shlex.join(sys.orig_argv)}"

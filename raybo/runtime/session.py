@@ -20,6 +20,8 @@ class Settings:
     resources: Resources
     timeout: float | None
     retries: int
+    max_failures: int | None = None
+    patience: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as JSON; resources that JSON cannot hold are None."""
@@ -37,6 +39,8 @@ class Session:
     holder: Mapping[str, Any]  # driver, host, session: written into the lock of the journal
     header: Mapping[str, Any]  # of the study: the first event of its journal
     settings: Settings
+    code: str | None = None  # hash of the objective, to notice that it changes
+    resume_hint: str = ""  # how to go on with the study, for people
     points: tuple[Any, ...] = ()  # configs in JSON to evaluate first
     given: tuple[tuple[Any, float], ...] = ()  # configs in JSON and their known values
 

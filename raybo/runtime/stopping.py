@@ -15,7 +15,8 @@ from raybo.study.trial import State
 # A study in which nothing works is stopped after this many failures, or one per worker if that is
 # more: the first trials of all workers start together.
 SAME_FAILURES = 5
-DIFFERENT_FACTOR = 4  # times as many when the failures differ: some config may still work
+HOPEFUL_FACTOR = 10  # times as many where some config may still work: failures that differ, NaN
+_HOPEFUL = ("result", "infeasible")  # causes that depend on the config, as a rule
 
 
 class Ending(StrEnum):
@@ -23,6 +24,8 @@ class Ending(StrEnum):
 
     MAX_TRIALS = "max_trials"
     EXHAUSTED = "exhausted"
+    PLATEAU = "plateau"
+    CALLBACK = "callback"
     TARGET = "target"
     MAX_SECONDS = "max_seconds"
     INTERRUPTED = "interrupted"
@@ -43,9 +46,12 @@ class StopRules:
         self._n_done = 0  # trials of this session with a value
         self._failures: Counter[str] = Counter()  # of this session, by kind
         self._first_failure: Entry | None = None
+        self._best: float | None = None
+        self._n_without_gain = 0  # trials since the best value improved
 
     def add(self, entry: Entry) -> None:
         """Take a trial of this session that has finished into account."""
+        self._n_without_gain += entry.source != "given"
         if entry.trial.state is State.DONE:
             self._n_done += entry.source != "given"
         else:
@@ -59,12 +65,25 @@ class StopRules:
             return Stop(Ending.TARGET, f"target reached: {target:g}", at_once=True)
         if max_seconds is not None and seconds >= max_seconds:
             return Stop(Ending.MAX_SECONDS, f"max_seconds reached: {max_seconds:g} s")
-        enough = max(SAME_FAILURES, self._settings.workers)
-        if len(self._failures) > 1:
-            enough *= DIFFERENT_FACTOR
-        if self._n_done or self._failures.total() < enough:
+        if best_value != self._best:
+            self._best, self._n_without_gain = best_value, 0
+        patience, max_failures = self._settings.patience, self._settings.max_failures
+        if patience is not None and self._n_without_gain >= patience and self._n_done:
+            return Stop(Ending.PLATEAU, f"no better value in {patience} trials")
+        if max_failures is not None:
+            return self._too_many() if self._failures.total() >= max_failures else None
+        if self._n_done or self._failures.total() < self._enough_failures():
             return None
         return self._all_failed()
+
+    def _enough_failures(self) -> int:
+        """Return how many failures show that nothing works."""
+        causes = {kind.partition(":")[0] for kind in self._failures}
+        if causes == {"metric"}:
+            return 1
+        enough = max(SAME_FAILURES, self._settings.workers)
+        hopeful = len(self._failures) > 1 or causes <= set(_HOPEFUL)
+        return enough * HOPEFUL_FACTOR if hopeful else enough
 
     def at_end(self, best_value: float | None, exhausted: bool) -> Stop:
         """Return why to stop when no trial is left to start."""
@@ -77,12 +96,25 @@ class StopRules:
     def _is_reached(self, target: float, best_value: float | None) -> bool:
         return best_value is not None and not self._objective.better(target, best_value)
 
+    def _too_many(self) -> Stop:
+        n, done = self._failures.total(), self._n_done
+        return self._failed(f"{n} of {n + done} trials failed, and max_failures is reached")
+
     def _all_failed(self) -> Stop:
+        n = self._failures.total()
         how = "in the same way" if len(self._failures) == 1 else "in different ways"
-        text = f"the first {self._failures.total()} trials all failed {how}"
+        return self._failed("the first trial failed" if n == 1 else
+                            f"the first {n} trials all failed {how}")  # fmt: skip
+
+    def _failed(self, text: str) -> Stop:
+        trace = ""
         if self._first_failure is not None:
             trial = self._first_failure.trial
             text += f"; trial {trial.number}: {trial.reason}"
-            if self._first_failure.traceback:
-                text += f"\n\n{self._first_failure.traceback.rstrip()}"
-        return failed(text)
+            trace = self._first_failure.traceback.rstrip()
+        if self._settings.max_failures is None and "metric: metric" not in self._failures:
+            text += (
+                "; if some configs do work, give one as points=[...] or allow more failures with "
+                "max_failures="
+            )
+        return failed(f"{text}\n\n{trace}" if trace else text)

@@ -23,5 +23,6 @@ LOAD_SECONDS = 600.0  # for the objective and its data to arrive on a node
 CONFIRM_SECONDS = 60.0  # for the coordinator to confirm that it knows of an attempt
 
 # The cluster, before a study
+FREE_SECONDS = 3.0  # for the resources of a study that has just ended to be free again
 REACH_SECONDS = 2.0  # for a cluster that is said to run on this machine to answer
 PROBE_SECONDS = 60.0  # for a worker on another machine to start and answer

@@ -199,7 +199,8 @@ def _build_parameter(
     if not isinstance(entry, Parameter):
         raise SpaceError(
             f"{'/'.join(path)!r}: expected a Float, Int, Categorical, Choice or a dict of them, "
-            f"got {entry!r}"
+            f"got {entry!r}; write for instance raybo.Float(0, 1), raybo.Int(1, 9) or "
+            'raybo.Categorical(["a", "b"])'
         )
     column = Column(len(columns), path, entry, condition)
     try:

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from raybo.errors import SpaceError
+from raybo.space.foreign import translate
 from raybo.space.grid import EXACT, Grid
 from raybo.space.values import as_float, as_int, listed, same, to_json
 
@@ -385,7 +386,10 @@ def _check_bounds(parameter: Any, expected: type[Any], largest: float, words: st
     low, high = parameter.low, parameter.high
     for field, bound in (("low", low), ("high", high)):
         if type(bound) is not expected or not -largest <= bound <= largest:
-            raise SpaceError(f"{field} must be {words}, got {bound!r} ({type(bound).__name__})")
+            raise SpaceError(
+                f"{field} must be {words}, got {bound!r} ({type(bound).__name__}); write for "
+                f"instance {type(parameter).__name__}({1 if expected is int else 0}, 10)"
+            )
     if low > high:
         raise SpaceError(f"needs low <= high, got low={low}, high={high}; swap them")
     if not isinstance(parameter.log, bool):
@@ -428,7 +432,11 @@ def _show_number(parameter: Any) -> str:
 
 
 def copy_tree(entry: Any) -> Any:
-    """Return a copy of nested mappings as dicts; everything else is shared."""
-    if not isinstance(entry, Mapping):
+    """Return a copy of nested mappings as dicts; domains of other tuners become parameters."""
+    if isinstance(entry, Mapping):
+        return {name: copy_tree(child) for name, child in entry.items()}
+    found = translate(entry)
+    if found is None:
         return entry
-    return {name: copy_tree(child) for name, child in entry.items()}
+    kind, fields = found
+    return {"float": Float, "int": Int, "categorical": Categorical}[kind](**fields)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from raybo.errors import ObjectiveError, StudyError
+from raybo.errors import MetricError, ObjectiveError, StudyError
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,13 @@ class Objective:
         metric = self.metric
         if metric is None:
             if len(result) != 1:
-                raise ObjectiveError(
+                raise MetricError(
                     f"the objective returned the entries {sorted(map(str, result))}; "
                     "name the one to optimise with metric="
                 )
             metric = next(iter(result))
         if metric not in result:
-            raise ObjectiveError(
+            raise MetricError(
                 f"the objective returned the entries {sorted(map(str, result))}, "
                 f"none of them is the metric {metric!r}"
             )

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from pathlib import Path
+from typing import Any
 
-from raybo.runtime.code import import_path, load_objective
+import pytest
+
+from raybo.runtime.code import code_hash, import_path, is_changed, load_objective
+from raybo.runtime.resume import resume_hint
 from raybo.study.journal.journal import Journal
 
 
@@ -18,3 +24,36 @@ def test_the_path_of_a_function_leads_back_to_it() -> None:
 def test_what_no_other_process_can_import_has_no_path() -> None:
     assert import_path(lambda config: 0.0) is None
     assert import_path(object()) is None
+
+
+def test_a_hash_of_code_sees_what_a_function_does_and_not_how_it_is_written() -> None:
+    def one(config: Any) -> Any:
+        return config["x"] + 1
+
+    def two(config: Any) -> Any:
+        # a comment
+        return config["x"] + 1
+
+    def three(config: Any) -> Any:
+        return config["x"] + 2
+
+    assert code_hash(one) == code_hash(two) == code_hash(functools.partial(one))
+    assert is_changed(code_hash(one), code_hash(three))
+    assert code_hash(print) is None
+    assert not is_changed(None, code_hash(one))
+    assert not is_changed("2.7:abc", code_hash(one))
+
+
+def test_the_hint_to_resume_is_for_the_study_at_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runs = str(tmp_path / "runs")
+    assert resume_hint("a b", runs, "train:f", True) == "raybo resume 'a b'"
+    assert resume_hint("s", "s3://b/r", "train:f", True) == "raybo resume --storage s3://b/r s"
+    monkeypatch.setattr(sys, "orig_argv", ["python", "my train.py", "--n", "3"])
+    assert resume_hint("s", runs, None, True) == "python 'my train.py' --n 3"
+    assert resume_hint("s", runs, None, False).startswith("add name='s' to the call of raybo.op")
+    monkeypatch.delattr(sys.modules["__main__"], "__file__")
+    call = "call it again: raybo.optimize(..., name='s', storage='runs')"
+    assert resume_hint("s", runs, None, False) == call

@@ -20,7 +20,7 @@ from raybo.report.progress import Progress
 from raybo.runtime.backend import ProposerFailed, ProposerLost
 from raybo.runtime.coordinator import Command, Coordinator, News
 from raybo.runtime.evaluations.evaluate import Evaluation
-from raybo.runtime.evaluations.failures import Failure, failure_of_result
+from raybo.runtime.evaluations.failures import Failure, failure_of_metric, failure_of_result
 from raybo.runtime.proposals.proposer import Call, Proposals, Proposer, Search
 from raybo.runtime.session import Session, Settings
 from raybo.runtime.writer import JournalWriter
@@ -272,8 +272,39 @@ def test_failures_alike_end_the_study(tmp_path: Path) -> None:
     assert "Trace!" in done.stop.text
 
 
+@pytest.mark.parametrize(
+    ("failure", "changes", "least", "most"),
+    [
+        (failure_of_metric("the objective returned the entries ['a', 'b']"), {}, 1, 3),
+        (failure_of_result("the objective returned nan"), {}, 50, 53),
+        (failure_of_result("the objective returned nan"), {"max_failures": 70}, 70, 73),
+        (Failure("exception", "ValueError", "v"), {"max_failures": 2}, 2, 5),
+    ],
+)
+def test_how_many_failures_end_a_study_depends_on_whether_a_config_may_work(
+    tmp_path: Path, failure: Failure, changes: dict[str, Any], least: int, most: int
+) -> None:
+    done = run(tmp_path, FakeBackend(lambda _: failure), max_trials=100, **changes)
+    assert done.stop.error is StudyFailed
+    assert least <= len(recorded(tmp_path).order) <= most
+
+
+def test_a_few_configs_that_work_are_found_among_many_that_do_not(tmp_path: Path) -> None:
+    bad = failure_of_result("the objective returned nan")
+    done = run(tmp_path, FakeBackend(lambda x: x if x > 0.92 else bad), max_trials=100)
+    assert (done.stop.kind, done.stop.error) == ("max_trials", None)
+
+
+def test_a_study_ends_when_its_best_value_improves_no_more(tmp_path: Path) -> None:
+    values = iter([3.0, 2.0, 1.0])
+    backend = FakeBackend(lambda _: next(values, 5.0))
+    done = run(tmp_path, backend, patience=4, workers=1, max_trials=100)
+    assert (done.stop.kind, done.stop.text) == ("plateau", "no better value in 4 trials")
+    assert len(recorded(tmp_path).order) == 7
+
+
 def test_a_repaired_study_is_not_stopped_for_old_failures(tmp_path: Path) -> None:
-    run(tmp_path, FakeBackend(lambda _: failure_of_result("nan")), max_trials=100)
+    run(tmp_path, FakeBackend(lambda _: Failure("exception", "no", "v")), max_trials=100)
     done = run(tmp_path, FakeBackend(lambda x: x), session="repaired", max_trials=20)
     assert done.stop.error is None
     assert len(numbers(recorded(tmp_path), State.DONE)) >= 12
@@ -314,9 +345,18 @@ def test_draining_waits_for_what_runs_and_starts_nothing(tmp_path: Path) -> None
     backend = FakeBackend(lambda x: x, seconds=0.05)
     done = run(tmp_path, backend, lambda _: Command.DRAIN, max_trials=1000)
     assert (done.stop.kind, done.stop.error) == ("interrupted", None)
+    assert done.progress.state == "interrupted"
     record = recorded(tmp_path)
     assert numbers(record, State.PENDING) == []
     assert len(record.trials) < 1000
+
+
+def test_a_callback_ends_the_study_as_a_drain_does(tmp_path: Path) -> None:
+    backend = FakeBackend(lambda x: x, seconds=0.05)
+    done = run(tmp_path, backend, lambda _: Command.END, max_trials=1000)
+    assert (done.stop.kind, done.stop.error) == ("callback", None)
+    assert done.progress.state == "finished"
+    assert numbers(recorded(tmp_path), State.PENDING) == []
 
 
 def test_stopping_leaves_trials_pending_that_are_evaluated_later(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from raybo.acquisition.maximizers.elastic import Elastic, largest_multiple
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.methods.base import Data, Proposal
 from raybo.methods.model import SMALL_NOISE, fitted_gp, mixed_kernel, with_pending
-from raybo.methods.options import check_choice, check_count, require_columns
+from raybo.methods.options import check_choice, check_count, check_device, require_columns
 from raybo.methods.search import acquisition_family, acquisition_of, search_region, untried
 from raybo.space.any_space import AnySpace
 from raybo.space.design import sobol_point
@@ -48,6 +48,7 @@ class Bo:
         check_choice("acquisition", self.acquisition, ACQUISITIONS)
         check_choice("maximizer", self.maximizer, MAXIMIZERS)
         check_count("n_init", self.n_init)
+        check_device(self.device)
         require_columns("bo", self.space)
 
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:

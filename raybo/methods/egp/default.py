@@ -25,6 +25,7 @@ from raybo.methods.model import fitted_gp, mixed_kernel, with_pending
 from raybo.methods.options import (
     check_choice,
     check_count,
+    check_device,
     check_number,
     check_seconds,
     require_flat,
@@ -53,6 +54,7 @@ class Egp:
     def __post_init__(self) -> None:
         check_choice("acquisition", self.acquisition, ACQUISITIONS)
         check_count("n_init", self.n_init)
+        check_device(self.device)
         check_number(
             "target_lengthscale",
             self.target_lengthscale,

@@ -11,11 +11,12 @@ from typing import Any
 
 import ray
 
-from raybo.errors import ObjectiveError
+from raybo.errors import MetricError, ObjectiveError
 from raybo.runtime.evaluations.failures import (
     Failure,
     failure_of_exception,
     failure_of_loading,
+    failure_of_metric,
     failure_of_result,
 )
 from raybo.runtime.evaluations.plain_json import plain_extra
@@ -55,6 +56,8 @@ def evaluate(work: Work, config: Mapping[str, Any]) -> Evaluation:
     try:
         value, found = work.objective.parse(work.function(work.space.from_json(config)))
         extra = plain_extra(found)
+    except MetricError as error:
+        failure = failure_of_metric(str(error))
     except ObjectiveError as error:
         failure = failure_of_result(str(error))
     except BaseException as error:  # noqa: BLE001  (also SystemExit, GeneratorExit and the like)

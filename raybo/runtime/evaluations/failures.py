@@ -5,6 +5,7 @@ exception    the objective raised                                   no: most err
 transient    it raised an OSError (network, files) or MemoryError,  up to `retries` times
              or ran out of GPU memory
 result       it returned no finite number                           no: it would again
+metric       it returned a dict without the metric                  no: it would again
 crash        the worker process died: exit, signal, native crash    up to `retries` times
 memory       Ray's memory monitor killed the worker                 up to `retries` times
 timeout      it ran longer than `timeout`                           no: it would again
@@ -79,6 +80,11 @@ def failure_of_loading(error: BaseException, trace: str = "") -> Failure:
 def failure_of_result(message: str) -> Failure:
     """Return the failure of an objective that returned no finite number."""
     return Failure("result", shorten(message), "no finite number")
+
+
+def failure_of_metric(message: str) -> Failure:
+    """Return the failure of an objective that returned a dict without the metric."""
+    return Failure("metric", shorten(message), "metric")
 
 
 def failure_of_timeout(timeout: float) -> Failure:

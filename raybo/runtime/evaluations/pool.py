@@ -80,6 +80,11 @@ class Pool:
         return len(self._attempts)
 
     @property
+    def n_started(self) -> int:
+        """Number of running attempts whose objective has been called."""
+        return sum(attempt.started is not None for attempt in self._attempts.values())
+
+    @property
     def used(self) -> bool:
         """Whether any trial has been submitted."""
         return self._n_submitted > 0

@@ -10,9 +10,6 @@ from collections.abc import Sequence
 
 from raybo.methods.base import EFFORTS, FULL, Effort
 
-# A worker may wait for a proposal that has seen every result while that takes at most this share
-# of an evaluation.
-FRESH_SHARE = 0.05
 CALL_SECONDS = 0.003  # what a call to a proposer costs beside its work
 INSTANT_SECONDS = 10 * CALL_SECONDS  # for shorter trials, calls are what costs most
 MAX_SPARE = 16  # proposals made for trials shorter than a call, in one call
@@ -65,14 +62,15 @@ def buffer_size(
 
 
 def is_fresh(seconds_per_proposal: float, workers: int, duration: float) -> bool:
-    """Whether workers wait at most FRESH_SHARE of an evaluation for proposals made on demand.
+    """Whether proposals can wait for all results: they take at most half of the time there is.
 
     Notes
     -----
     Proposals of s seconds for w workers with evaluations of d seconds are a queue with load
-    s w / d, in which a worker waits for s / (1 - s w / d) seconds on average.
+    s w / d. While that is at most 1/2, a worker waits for at most 2 s on average, a share 1 / w of
+    an evaluation. A proposal that lacks one result costs as much: w + 1 points are in flight.
     """
-    return (seconds_per_proposal + CALL_SECONDS) * (1 / FRESH_SHARE + workers) <= duration
+    return (seconds_per_proposal + CALL_SECONDS) * workers <= _HIGH_LOAD * duration
 
 
 def next_effort(effort: Effort, seconds_per_proposal: float, finishes_per_second: float) -> Effort:

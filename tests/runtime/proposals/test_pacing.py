@@ -10,7 +10,6 @@ import pytest
 from raybo.methods.base import FULL, LEAST, REDUCED
 from raybo.runtime.proposals.pacing import (
     CALL_SECONDS,
-    FRESH_SHARE,
     SAFETY_FACTOR,
     buffer_size,
     is_fresh,
@@ -65,12 +64,13 @@ def test_proposals_wait_for_all_results_while_workers_wait_little_for_them(worke
             heapq.heappush(finishes, proposer_free + rng.uniform(0.5, 1.5))
         return waited / n
 
-    shares = np.linspace(0.002, 0.1, 50)
+    shares = np.linspace(0.002, 0.5, 400)
     fresh = [is_fresh(s - CALL_SECONDS, workers, 1.0) for s in shares]
     largest = shares[fresh.index(False) - 1]
     assert fresh == sorted(fresh, reverse=True)
-    assert waiting_share(largest) < FRESH_SHARE
-    assert waiting_share(4 * largest) > FRESH_SHARE
+    assert waiting_share(largest) < 1 / workers
+    assert waiting_share(4 * largest) > 1 / workers
+    assert is_fresh(0.05, 2, 1.0)  # a twentieth of an evaluation
 
 
 def test_cheap_proposals_for_instant_trials_are_asked_for_by_the_dozen() -> None:
