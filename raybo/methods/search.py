@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -11,7 +14,7 @@ from raybo.acquisition.functions import ACQUISITIONS, exploration
 from raybo.acquisition.maximizers.base import Acquisition, Region
 from raybo.acquisition.maximizers.elastic import Family, scale_lengthscales
 from raybo.acquisition.starts import around, spread
-from raybo.arrays import Array
+from raybo.arrays import Array, Bools
 from raybo.methods.base import Data
 from raybo.methods.model import unordered_columns
 from raybo.space.any_space import AnySpace
@@ -37,27 +40,53 @@ def acquisition_of(gp: GP, name: str, best: Tensor, n: int) -> Acquisition:
     return lambda X: plain(gp.posterior(X), level)
 
 
-def acquisition_family(gp: GP, name: str, n: int) -> Family:
-    """The acquisition of a process of n told rows, for an elastic search."""
+def acquisition_family(gp: GP, name: str, n: int, space: AnySpace | None = None) -> Family:
+    """The acquisition of a process of n told rows, for an elastic search of a space."""
 
     def at(multiple: float) -> Acquisition:
         wide = scale_lengthscales(gp, multiple)
-        return acquisition_of(wide, name, wide.fitted().min(), n)
+        f = acquisition_of(wide, name, wide.fitted().min(), n)
+        return f if space is None else allowed(f, space)
 
     return at
 
 
 def untried(f: Acquisition, space: AnySpace, data: Data) -> Acquisition:
-    """`f`, with -inf at the points of a finite space that were tried before."""
+    """`f`, with -inf at points that are not allowed or, in a finite space, were tried before."""
+    f = allowed(f, space)
     if space.cardinality is None:
         return f
     tried = {row.tobytes() for row in (*data.X, *data.pending)}
+    return Barred(f, lambda X: np.array([row.tobytes() in tried for row in X], dtype=bool))
 
-    def fresh(X: Tensor) -> Tensor:
-        known = [row.tobytes() in tried for row in X.detach().cpu().numpy()]
-        return torch.where(torch.tensor(known, device=X.device), -torch.inf, f(X))
 
-    return fresh
+def allowed(f: Acquisition, space: AnySpace) -> Acquisition:
+    """`f`, with -inf at points that are not allowed."""
+    return Barred(f, lambda X: ~space.allowed(X)) if space.constrained else f
+
+
+@dataclass(frozen=True)
+class Barred:
+    """An acquisition with -inf at some points."""
+
+    f: Acquisition
+    bars: Callable[[Array], Bools]  # which rows (m, d)
+
+    def __call__(self, X: Tensor) -> Tensor:
+        """Values (m,)."""
+        barred = torch.as_tensor(self.bars(X.detach().cpu().numpy()), device=X.device)
+        return torch.where(barred, -torch.inf, self.f(X))
+
+    @property
+    def with_gradient(self) -> Callable[[Array], tuple[Array, Array]]:
+        """Values (m,) and gradients (m, d); no such attribute unless `f` has it."""
+        unbarred: Callable[[Array], tuple[Array, Array]] = self.f.with_gradient  # type: ignore[attr-defined]
+
+        def masked(X: Array) -> tuple[Array, Array]:
+            value, gradient = unbarred(X)
+            return np.where(self.bars(X), -np.inf, value), gradient
+
+        return masked
 
 
 def search_region(
@@ -66,10 +95,17 @@ def search_region(
     """The cube with its grids, and starts: spread over it, and around the best points so far."""
     n = data.effort.n_screened
     near = around(data.best_rows(), n, rng, unordered_columns(space))
-    starts = np.concatenate([spread(space.dim, n, rng), near])
+    over = space.sample(n, rng) if space.constrained else spread(space.dim, n, rng)
+    starts = np.concatenate([over, near])
     grids = {i: g for i in range(space.dim) if (g := grid_of(space, i)) is not None}
     return Region(
-        np.zeros(space.dim), np.ones(space.dim), space.snap(starts), grids, space.snap, device
+        np.zeros(space.dim),
+        np.ones(space.dim),
+        space.snap(starts),
+        grids,
+        space.snap,
+        device,
+        space.constrained,
     )
 
 

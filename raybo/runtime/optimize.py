@@ -143,8 +143,11 @@ def optimize(
     }
     check_limits(**limits)
     functions = checked_callbacks(callbacks)
-    point_list = tuple(space.to_json(point) for point in checked_points(points))
-    given = tuple((space.to_json(config), v) for config, v in checked_values(evaluated))
+    first, known = checked_points(points), checked_values(evaluated)
+    for config in (*first, *(config for config, _ in known)):
+        space.check_allowed(config)
+    point_list = tuple(space.to_json(config) for config in first)
+    given = tuple((space.to_json(config), v) for config, v in known)
     storage = str(storage) if "://" in str(storage) else str(Path(storage).absolute())
     named, name = name is not None, fresh_name() if name is None else name
     check_name(name)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -32,6 +32,8 @@ class Box:
         Number of dimensions, up to 10**12.
     low, high : float
         Bounds of every dimension.
+    where : None
+        A box allows all of its points; a Space of named parameters can have a condition.
 
     Notes
     -----
@@ -43,8 +45,16 @@ class Box:
     dim: int
     low: float = -1.0
     high: float = 1.0
+    where: InitVar[Any] = None
 
-    def __post_init__(self) -> None:
+    constrained: ClassVar[bool] = False
+
+    def __post_init__(self, where: Any) -> None:
+        if where is not None:
+            raise SpaceError(
+                "a Box takes no where; use a Space of named parameters: "
+                "Space({'x0': Float(-1, 1), ...}, where='x0 + x1 <= 1')"
+            )
         for field, plain in (("dim", as_int), ("low", as_float), ("high", as_float)):
             object.__setattr__(self, field, plain(getattr(self, field)))
         if type(self.dim) is not int or not 1 <= self.dim <= LARGEST_DIM:
@@ -96,6 +106,21 @@ class Box:
     def active(self, U: Array) -> NDArray[np.bool_]:
         """Return True for every column and row of U (n, d): all columns matter."""
         return np.ones(self._inside(U).shape, dtype=np.bool_)
+
+    def allows(self, config: Config) -> bool:  # noqa: ARG002  (as in Space)
+        """Return True: every config of a box is allowed."""
+        return True
+
+    def check_allowed(self, config: Config) -> None:
+        """Do nothing: every config of a box is allowed."""
+
+    def allowed(self, U: Array) -> NDArray[np.bool_]:
+        """Return True for every row of U (n, d): all are allowed."""
+        return np.ones(len(U), dtype=np.bool_)
+
+    def nearest(self, row: Array) -> Array:
+        """Return the row (d,) itself: it is allowed."""
+        return row
 
     def sample(self, n: int, rng: Generator) -> Array:
         """Return rows (n, d) drawn uniformly from the cube; SpaceError unless dense."""

@@ -1,13 +1,15 @@
 """Definitions: a space as JSON or YAML; reading and comparing them.
 
 A definition mirrors the space. An entry whose `type` is a string is a parameter, any other
-mapping is a group of them; a box stands alone at the top:
+mapping is a group of them; a text named `where` at the top is the condition of the space (see
+`raybo.space.expression`); a box stands alone at the top:
 
     lr: {type: float, low: 1e-5, high: 0.1, log: true}
     width: {type: int, low: 16, high: 512, log: true, step: 8}
     act: {type: categorical, values: [relu, gelu]}
     compress: {type: choice, branches: {svd: {rank: {type: int, low: 1, high: 9}}, none: {}}}
     optimizer: {momentum: {type: float, low: 0, high: 1, step: 0.1}}
+    where: width < 256 or act == "gelu"
 
     {type: box, dim: 1000000000, low: -1, high: 1}
 """
@@ -24,6 +26,7 @@ from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Choice, Float, Int, Parameter
 from raybo.space.space import Space
 from raybo.space.values import listed
+from raybo.space.where import FUNCTION
 
 # Type: required keys, optional keys with their defaults.
 _FIELDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
@@ -35,19 +38,27 @@ _FIELDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 }
 
 
-def space_from_definition(definition: Any) -> AnySpace:
+def space_from_definition(definition: Any, *, to_search: bool = True) -> AnySpace:
     """Return the space that a `definition()`, or the same read from YAML, describes.
+
+    Unless it is to be searched, a `where` is left out: it matters for new configs only.
 
     Raises
     ------
     SpaceError
         With the path of an entry that is of no known type, lacks a key, has an unknown one or
-        makes no sense as a parameter.
+        makes no sense as a parameter; and when `where` is a function.
     """
     if not isinstance(definition, Mapping):
         raise SpaceError(f"a definition is a mapping of parameters, got {definition!r}")
     if not _is_parameter(definition):
-        return Space(_read_group(definition, ()))
+        parameters, where = _split(definition)
+        if isinstance(where, Mapping) and to_search:
+            raise SpaceError(
+                f"its where is the function {where[FUNCTION]}, which cannot be rebuilt from a "
+                "definition; pass the space itself, or write where as a text"
+            )
+        return Space(_read_group(parameters, ()), where=where if to_search else None)
     if definition["type"] != "box":
         raise SpaceError(f"only a box has its type at the top, got {definition!r}; name it")
     return Box(**_fields(definition, ("x",)))
@@ -55,6 +66,7 @@ def space_from_definition(definition: Any) -> AnySpace:
 
 def difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
     """Return sentences that say how definition b differs from definition a."""
+    (a, old_where), (b, new_where) = _split(a), _split(b)
     old, new = _flat(a), _flat(b)
     changes = [f"{name!r}: only in the old space" for name in old if name not in new]
     changes += [f"{name!r}: only in the new space" for name in new if name not in old]
@@ -63,7 +75,17 @@ def difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
             changes += [f"{name!r}: {change}" for change in _changes(old[name], new[name])]
     if not changes and list(old) != list(new):
         changes = [f"the parameters are in another order: {listed(new)}, were {listed(old)}"]
+    if old_where != new_where:
+        changes.append(f"where {json.dumps(old_where)} -> {json.dumps(new_where)}")
     return changes
+
+
+def _split(definition: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
+    """The parameters, and the text of `where`, its function as {FUNCTION: ...}, or None."""
+    where = definition.get("where")
+    if not isinstance(where, str) and not (isinstance(where, Mapping) and FUNCTION in where):
+        return definition, None  # none, or a parameter of that name
+    return {name: entry for name, entry in definition.items() if name != "where"}, where
 
 
 def _is_parameter(entry: Mapping[str, Any]) -> bool:

@@ -1,23 +1,29 @@
-"""Draw initial designs: rows of the unit cube to start from, snapped to the space.
+"""Draw initial designs: rows of the unit cube to start from, snapped to the space and allowed.
 
 Row i of a design depends on (seed, i) only, so a design can be continued or drawn row by row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 
+from raybo.arrays import Bools
 from raybo.space.any_space import AnySpace
 from raybo.space.grid import Array
 
 BLOCK = 64
+ELEMENTS = 16  # of a sequence looked at for each that is allowed, and for a block more
 MAX_DIM = 21201  # scipy.stats.qmc.Sobol has direction numbers for so many columns
 
 
 def sobol(space: AnySpace, n: int, seed: int, start: int = 0) -> Array:
     """Return elements start .. start + n of a scrambled Sobol sequence, snapped.
+
+    Where only some points are allowed, the elements are counted that are. If these are too few,
+    random points take their place.
 
     Parameters
     ----------
@@ -35,25 +41,36 @@ def sobol(space: AnySpace, n: int, seed: int, start: int = 0) -> Array:
     ndarray, shape (n, d)
         Beyond 21,201 columns, where scipy has no Sobol sequence, the rows of `random`.
     """
+    if space.constrained:
+        rows = [sobol_point(space, i, seed) for i in range(start, start + n)]
+        return np.reshape(rows, (n, space.dim))
     return space.snap(_sobol_rows(len(space.columns), n, seed, start))
 
 
 def sobol_point(space: AnySpace, index: int, seed: int) -> Array:
     """Return element number `index` of the sequence of `sobol`, shape (d,)."""
+    if space.constrained:
+        dim = space.dim
+        row = allowed_element(
+            lambda start, n: space.snap(_sobol_rows(dim, n, seed, start)), space.allowed, index
+        )
+        return random(space, 1, seed, index)[0] if row is None else row
     block, i = divmod(index, BLOCK)
-    row: Array = space.snap(_sobol_block(len(space.columns), seed, block)[i : i + 1])[0]
-    return row
+    point: Array = space.snap(_sobol_block(len(space.columns), seed, block)[i : i + 1])[0]
+    return point
 
 
 def random(space: AnySpace, n: int, seed: int, start: int = 0) -> Array:
     """Return uniform random rows start .. start + n of a seed, snapped: shape (n, d)."""
+    if space.constrained:
+        generators = [np.random.default_rng([seed, i]) for i in range(start, start + n)]
+        return np.reshape([space.sample(1, rng)[0] for rng in generators], (n, space.dim))
     return space.snap(_random_rows(len(space.columns), n, seed, start))
 
 
 def centre(space: AnySpace) -> Array:
-    """Return the snapped centre of the cube, shape (d,)."""
-    row: Array = space.snap(np.full((1, len(space.columns)), 0.5))[0]
-    return row
+    """Return the snapped centre of the cube, or an allowed row near it, shape (d,)."""
+    return space.nearest(space.snap(np.full((1, len(space.columns)), 0.5))[0])
 
 
 def sobol_rows(dim: int, start: int, n: int, rng: np.random.Generator | None = None) -> Array:
@@ -69,6 +86,31 @@ def sobol_rows(dim: int, start: int, n: int, rng: np.random.Generator | None = N
     # From the start, scipy warns unless the number of points is a power of two.
     rows: Array = sequence.random(1 << max(0, n - 1).bit_length())[:n]
     return rows
+
+
+def allowed_element(
+    rows: Callable[[int, int], Array], allowed: Callable[[Array], Bools], index: int
+) -> Array | None:
+    """Return element `index` of those that are allowed of a sequence; None if it is not found.
+
+    Parameters
+    ----------
+    rows
+        Elements start .. start + n of the sequence, as a function of these two.
+    allowed
+        Which of some elements are allowed.
+    index
+        Number of the element, not counting those that are not allowed.
+    """
+    start, n, most = 0, BLOCK, ELEMENTS * (index + BLOCK)
+    while start < most:
+        elements = rows(start, n)
+        elements = elements[allowed(elements)]
+        if index < len(elements):
+            return np.asarray(elements[index])
+        index -= len(elements)
+        start, n = start + n, start + n
+    return None
 
 
 def _sobol_rows(dim: int, n: int, seed: int, start: int) -> Array:

@@ -13,9 +13,11 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, ClassVar
 
+import numpy as np
+
 from raybo.errors import SpaceError
 from raybo.space.foreign import translate
-from raybo.space.grid import EXACT, Grid
+from raybo.space.grid import EXACT, Array, Grid
 from raybo.space.values import as_float, as_int, listed, same, to_json
 
 
@@ -125,6 +127,14 @@ class Float:
         first, last = self._scale
         x = first * (1.0 - u) + last * u
         return min(max(math.exp(x) if self.log else x, self.low), self.high)
+
+    def decode_all(self, u: Array) -> Array:
+        """Return the values (n,) of a continuous parameter, to the last digit as in `decode`."""
+        first, last = self._scale
+        x = first * (1.0 - u) + last * u
+        if self.log:
+            x = np.array([math.exp(entry) for entry in x.tolist()])  # np.exp rounds otherwise
+        return np.minimum(np.maximum(x, self.low), self.high)
 
     def definition(self) -> dict[str, Any]:
         """Return the JSON description; the fields at their defaults are left out."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,14 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from raybo.errors import SpaceError
+from raybo.space import allowed
 from raybo.space.columns import Column, Config, build
 from raybo.space.grid import Array
 from raybo.space.parameters import Categorical, copy_tree, describe
 from raybo.space.values import is_scalar
+from raybo.space.where import Where, where_of
+
+LISTED = 10_000  # configs, at most, of a space whose allowed ones are counted
 
 
 class Space:
@@ -24,11 +28,15 @@ class Space:
     ----------
     parameters : dict
         Name to Float, Int, Categorical or Choice, or to a nested dict of them.
+    where : str or callable, optional
+        The configs that are allowed: a text such as "a <= b" (`raybo.space.expression` has the
+        language), or a function of the config that returns True or False. No other is proposed.
 
     Raises
     ------
     SpaceError
-        With the path of the first parameter that makes no sense.
+        With the path of the first parameter that makes no sense; when `where` cannot be read,
+        fails, or allows nothing that can be found.
 
     Examples
     --------
@@ -43,7 +51,12 @@ class Space:
 
     dense = True
 
-    def __init__(self, parameters: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        parameters: Mapping[str, Any],
+        *,
+        where: str | Callable[[Config], bool] | None = None,
+    ) -> None:
         if not isinstance(parameters, Mapping):
             raise SpaceError(f"a space is a dict of parameters, got {parameters!r}")
         if not parameters:
@@ -55,6 +68,15 @@ class Space:
         _check_distinct(columns)
         self._snapped = [c for c in columns if c.parameter.grid is not None]
         self._branches = _branch_columns(self._columns)
+        self._where: Where | None = None
+        if where is not None:
+            self._where = where_of(where, self._columns, self._root)
+            self._known = self._find()
+
+    @property
+    def constrained(self) -> bool:
+        """Whether only some configs are allowed."""
+        return self._where is not None
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -68,8 +90,11 @@ class Space:
 
     @property
     def cardinality(self) -> int | None:
-        """Number of distinct configs; None when infinite."""
-        return self._root.count
+        """Number of distinct configs; None when infinite.
+
+        Where only some are allowed, the number of these if there are at most `LISTED` in all.
+        """
+        return len(self._known) if self._is_listed else self._root.count
 
     def encode(self, config: Config) -> Array:
         """Return the row of a config.
@@ -120,22 +145,50 @@ class Space:
         """Return which columns matter in which row of U (n, d)."""
         return self._active(self._inside(U))
 
+    def allows(self, config: Config) -> bool:
+        """Return whether a config is allowed."""
+        return self._where is None or self._where.allows(config)
+
+    def check_allowed(self, config: Config) -> None:
+        """Raise SpaceError unless a config is one of the space, and allowed."""
+        if self._where is not None and not self.allows(self.from_json(self.to_json(config))):
+            raise SpaceError(
+                f"the config {config} is not allowed by where ({self._where.shown}); "
+                "change it, or the space"
+            )
+
+    def allowed(self, U: Array) -> NDArray[np.bool_]:
+        """Return which rows of U (n, d) decode to configs that are allowed."""
+        if self._where is None:
+            return np.ones(len(U), dtype=np.bool_)
+        S = self.snap(U)
+        return self._where.allows_rows(S, self._active(S))
+
+    def nearest(self, row: Array) -> Array:
+        """Return an allowed row (d,) near a row."""
+        if self.allowed(row[None])[0]:
+            return row
+        return allowed.nearest(self, row, self._known)
+
     def sample(self, n: int, rng: Generator) -> Array:
-        """Return rows (n, d) drawn uniformly from the cube, snapped."""
+        """Return rows (n, d) drawn uniformly from what is allowed of the cube, snapped."""
+        if self._where is not None:
+            return allowed.sample(self, n, rng, self._known)
         return self.snap(rng.random((n, self.dim)))
 
     def draw(self, rng: Generator) -> dict[str, Any]:
         """Return a random config."""
-        return self.decode(rng.random(self.dim))
+        return self.decode(rng.random(self.dim) if self._where is None else self.sample(1, rng)[0])
 
     def points(self) -> Iterator[dict[str, Any]]:
         """Return an iterator over all configs; the first parameter varies fastest."""
-        if self.cardinality is None:
+        if self._root.count is None:
             name = next(c.name for c in self.columns if c.parameter.grid is None)
             raise SpaceError(
                 f"{name!r} is continuous: the configs cannot be listed; give it a step"
             )
-        return map(self._root.point, range(self.cardinality))
+        points = map(self._root.point, range(self._root.count or 0))
+        return points if self._where is None else filter(self._where.allows, points)
 
     def grid(self, column: int, limit: int = 1000) -> Array | None:
         """Return the positions of a column's values; None if continuous or more than `limit`."""
@@ -152,7 +205,8 @@ class Space:
 
     def definition(self) -> dict[str, Any]:
         """Return the JSON description that `space_from_definition` and YAML files use."""
-        return describe(self._parameters)
+        described = describe(self._parameters)
+        return described if self._where is None else {**described, "where": self._where.definition}
 
     def __eq__(self, other: object) -> bool:
         # As text: in JSON, unlike in python, 1, 1.0 and true differ, and so does the order.
@@ -162,10 +216,25 @@ class Space:
         return hash(self._text())
 
     def __repr__(self) -> str:
-        return f"Space({self._parameters!r})"
+        where = "" if self._where is None else f", where={self._where.shown}"
+        return f"Space({self._parameters!r}{where})"
 
     def _text(self) -> str:
         return json.dumps(self.definition())
+
+    @property
+    def _is_listed(self) -> bool:
+        count = self._root.count
+        return self._where is not None and count is not None and count <= LISTED
+
+    def _find(self) -> Array:
+        """Allowed rows (k, d): all of them in a small space, else some."""
+        if not self._is_listed:
+            return allowed.find(self)
+        rows = [self.encode(config) for config in self.points()]
+        if not rows:
+            raise SpaceError(f"0 of the {self._root.count:,} configs are allowed; widen where")
+        return np.array(rows)
 
     def _inside(self, U: Any) -> Array:
         """Rows clipped to the cube, NaN as 1/2."""

@@ -74,6 +74,7 @@ class Optimizer:
 
     def add(self, config: Mapping[str, Any], value: float | None = None) -> Trial:
         """Add a point that was not asked for: pending, or with its known value."""
+        self.space.check_allowed(config)
         trial = self._study.add(Trial(self._study.next_number, config))
         return trial if value is None else self._study.tell(trial.number, value)
 

@@ -209,7 +209,7 @@ def _row(trial: Trial, space: AnySpace) -> dict[str, Any]:
 
 def _space_of(record: Record) -> AnySpace:
     try:
-        return space_from_definition(record.header["space"])
+        return space_from_definition(record.header["space"], to_search=False)
     except (KeyError, TypeError, AttributeError) as error:
         raise JournalError(f"the header of the journal holds no valid space: {error!r}") from error
 

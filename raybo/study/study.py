@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from raybo.study.trial import State, Trial, best_of
 logger = logging.getLogger(__name__)
 
 _FRESH_DRAWS = 200  # random points tried for a duplicate before a finite space is enumerated
+_LISTED = 100_000  # points of it, at most: where few are allowed, the next may be far away
 
 
 class Study:
@@ -67,9 +69,11 @@ class Study:
             proposal = Proposal(config=self.space.draw(rng))
         config = self.space.decode(proposal.x) if proposal.config is None else proposal.config
         memo = dict(proposal.memo)
-        if self._key(config) in self._seen:
-            config = self._fresh_config(rng)
-            memo["replaced"] = True  # the memo describes another point than the config
+        moved = self._allowed(config)
+        if self._key(moved) in self._seen:
+            moved = self._fresh_config(rng)
+        if moved is not config:
+            config, memo["replaced"] = moved, True  # the memo describes another point
         if self._snap is not None:
             config = self._snap(config)
         return self.add(Trial(number, config, memo=memo))
@@ -179,10 +183,20 @@ class Study:
                 f"all {size} points of the space have been tried; widen the space or stop here"
             )
 
+    def _allowed(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The config, or one near it if it is not allowed: not all methods ask the space."""
+        if self.space.allows(config):
+            return config
+        return self.space.decode(self.space.nearest(self.space.encode(config)))
+
     def _fresh_config(self, rng: np.random.Generator) -> Mapping[str, Any]:
         """A config that was not tried before."""
         draws: Iterator[Mapping[str, Any]] = (self.space.draw(rng) for _ in range(_FRESH_DRAWS))
-        for config in draws:
+        listed = islice(self.space.points(), _LISTED) if self.space.cardinality else iter(())
+        for config in chain(draws, listed):
             if self._key(config) not in self._seen:
                 return config
-        return next(c for c in self.space.points() if self._key(c) not in self._seen)
+        raise SpaceExhausted(
+            f"all points found have been tried, among them {_FRESH_DRAWS} drawn just now; widen "
+            "the space or stop here"
+        )

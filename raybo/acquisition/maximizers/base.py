@@ -29,6 +29,7 @@ class Region:
     grids: Mapping[int, Array] = field(default_factory=dict)  # allowed positions of these columns
     snap: Callable[[Array], Array] = _identity  # rows moved to points that can be evaluated
     device: str = "cpu"
+    walled: bool = False  # whether the acquisition is -inf in a part of the box
 
     @property
     def dim(self) -> int:

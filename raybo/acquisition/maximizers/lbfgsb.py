@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from raybo.acquisition.maximizers.base import Acquisition, Region, values, with_gradient
 from raybo.acquisition.maximizers.grid import climb_grid
+from raybo.acquisition.maximizers.steps import climb_by_steps
 from raybo.arrays import Array
 
 _MEMORY = 6
@@ -48,11 +49,12 @@ class Lbfgsb:
         """Local maxima (m, d) reached from the rows of X of values `best`, and their values."""
         if len(region.grids) == region.dim:
             return climb_grid(f, region, X, best, rng)
-        if not region.grids:
-            return self._climb(f, region, X, best)
-        for _ in range(self.rounds):
+        for _ in range(self.rounds if region.grids else 1):
             X, best = self._climb(f, region, X, best)
-            X, best = climb_grid(f, region, X, best, rng)
+            if region.walled:
+                X, best = climb_by_steps(f, region, X, best, rng)
+            if region.grids:
+                X, best = climb_grid(f, region, X, best, rng)
         return X, best
 
     def _climb(self, f: Acquisition, region: Region, X: Array, best: Array) -> tuple[Array, Array]:

@@ -14,8 +14,8 @@ phi_t            ucb                    upper confidence bound of each group (eq
 
 What the paper leaves open: the hyperparameters have weak priors, without which they are not
 determined by ten data; partitions are compared under the hyperparameters of the last fit. What it
-does not have: pending points, discrete columns (a point is moved to the nearest that the space
-has), groups that are given, and a partition drawn anew for every proposal
+does not have: pending points, discrete columns and constraints (a point is moved to a near one
+that the space has), groups that are given, and a partition drawn anew for every proposal
 (`decomposition="random"`, Ziomek & Bou Ammar 2023).
 """
 

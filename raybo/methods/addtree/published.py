@@ -25,7 +25,8 @@ of theta^MAP (section 5), here those of `AtVertex`; the first points, here those
 sequence, as many as in raybo/methods/addtree/default.py.
 
 What it does not have: pending points; integers and categories at a vertex; and a point that was
-evaluated before is replaced by the best other one, under the bound of whole points.
+evaluated before, or is not allowed, is replaced by the best other one, under the bound of whole
+points.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ class PublishedAddTree:
             )  # lines 3 to 5
             path = best_path(tree, maxima.u)  # lines 6 to 8
             x = search.assemble(path, maxima.columns)  # line 9
-            if (np.concatenate([data.X, data.pending]) == x).all(axis=1).any():
+            was_asked = (np.concatenate([data.X, data.pending]) == x).all(axis=1).any()
+            if was_asked or not space.allowed(x[None])[0]:
 
                 def bound(Z: Tensor) -> Tensor:
                     return ucb(gp.posterior(Z), beta)

@@ -80,7 +80,7 @@ class Bo:
         if self.maximizer == "cmaes":
             return CmaEs()
         if self.maximizer == "elastic":
-            family = acquisition_family(gp, self.acquisition, len(data.loss))
+            family = acquisition_family(gp, self.acquisition, len(data.loss), self.space)
             return Elastic(family, largest_multiple(gp), effort.n_starts)
         return Lbfgsb(effort.n_starts, effort.max_evaluations)
 

@@ -73,7 +73,7 @@ class Egp:
             gp = with_pending(gp, data)
             n = len(data.loss)
             f = acquisition_of(gp, self.acquisition, gp.fitted().min(), n)
-            family = cache(acquisition_family(gp, self.acquisition, n))
+            family = cache(acquisition_family(gp, self.acquisition, n, self.space))
             search: Maximizer = Elastic(family, largest_multiple(gp), data.effort.n_starts)
             region = search_region(self.space, data, rng, self.device)
             if self.seconds is not None:

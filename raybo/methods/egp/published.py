@@ -113,7 +113,7 @@ class PublishedEgp:
             return Direct(_evaluations(f, region, seconds))(f, region, rng)
         search: Maximizer = Lbfgsb(n_starts)
         if self.maximizer == "elastic":
-            family = cache(acquisition_family(gp, self.acquisition, len(data.loss)))
+            family = cache(acquisition_family(gp, self.acquisition, len(data.loss), self.space))
             top = largest_multiple(gp)
             search = Elastic(family, top, n_starts, n_screened=0, halvings=HALVINGS)
         return Timed(search, starts, seconds)(f, region, rng)

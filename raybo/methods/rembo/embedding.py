@@ -6,24 +6,24 @@ Row i of A is a pure function of a seed and i, so A is never stored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 
-from raybo.acquisition.maximizers.base import Acquisition, Region
+from raybo.acquisition.maximizers.base import Acquisition, Region, values
 from raybo.acquisition.starts import around, spread
-from raybo.arrays import Array, Indices
+from raybo.arrays import Array, Bools, Indices
 from raybo.errors import MethodError
 from raybo.methods.base import Data, Memo, Proposal
 from raybo.methods.model import unordered_columns
-from raybo.methods.search import untried
+from raybo.methods.search import Barred, untried
+from raybo.space.allowed import sample
 from raybo.space.any_space import AnySpace
 from raybo.space.box import Box
-from raybo.space.design import sobol_point
+from raybo.space.design import allowed_element, sobol, sobol_point
 from raybo.space.vector import Embedded, gaussian_rows
 
 # Rows of A that stand for all rows of a box, so that 10^12 dimensions cost what 100 cost. The root
@@ -92,15 +92,32 @@ class Embedding:
         return (Z / self.bound + 1.0) / 2.0
 
     def design(self, index: int) -> Array:
-        """Return element `index` of a scrambled Sobol sequence in the small box: (d,)."""
-        return self.from_cube(sobol_point(Box(self.d), index, self.seed))
+        """Return element `index` of a scrambled Sobol sequence in the small box: (d,).
+
+        Where only some points of the space are allowed, only elements with such images count. If
+        none is found the study moves the image to a point that is allowed.
+        """
+        box, element = Box(self.d), None
+        if self.space.constrained:
+            element = allowed_element(
+                lambda start, n: sobol(box, n, self.seed, start), self.allowed, index
+            )
+        return self.from_cube(sobol_point(box, index, self.seed) if element is None else element)
+
+    def allowed(self, U: Array) -> Bools:
+        """Return which points U (n, d) of the unit cube have images that are allowed."""
+        return self.space.allowed(self.images(self.from_cube(U)))
 
     def region(self, data: Data, n: int, rng: np.random.Generator, n_best: int = 3) -> Region:
         """Return the small box, with n starts spread over it and n near the best z of `data`."""
         near = around(self.to_cube(data.best_rows(n_best)), n, rng)
-        starts = np.concatenate([spread(self.d, n, rng), near])
+        if self.space.constrained:
+            over = sample(_Cube(self.d, self.allowed), n, rng, self.to_cube(data.X))
+        else:
+            over = spread(self.d, n, rng)
         edge = np.full(self.d, self.bound)
-        return Region(-edge, edge, self.from_cube(starts))
+        starts = self.from_cube(np.concatenate([over, near]))
+        return Region(-edge, edge, starts, walled=self.space.constrained)
 
     def proposal(self, z: Array, memo: Mapping[str, Any]) -> Proposal:
         """Propose the image of z; the memo holds z and the share of coordinates clipped."""
@@ -137,6 +154,20 @@ class Embedding:
         return np.array([memo["z"] for memo in memos], dtype=np.float64).reshape(-1, self.d)
 
 
+@dataclass(frozen=True)
+class _Cube:
+    """The unit cube of a small box, for draws of points whose images are allowed."""
+
+    dim: int
+    allowed: Callable[[Array], Bools]
+
+    def snap(self, U: Array) -> Array:
+        return U
+
+    def active(self, U: Array) -> Bools:
+        return np.ones(U.shape, dtype=np.bool_)
+
+
 def require_embeddable(d: int | None, space: AnySpace) -> None:
     """Refuse an embedding of more dimensions than the space has."""
     if d is not None and d > space.dim:
@@ -147,8 +178,9 @@ def require_embeddable(d: int | None, space: AnySpace) -> None:
 
 
 def untried_image(f: Acquisition, embedding: Embedding, data: Data) -> Acquisition:
-    """`f` of z, with -inf where the image in a finite space is among the rows of `data`."""
-    if embedding.space.cardinality is None:
+    """`f` of z, with -inf at images that are not allowed or, in a finite space, were tried."""
+    space = embedding.space
+    if space.cardinality is None and not space.constrained:
         return f
-    tried = untried(lambda U: U.new_zeros(len(U)), embedding.space, data)
-    return lambda Z: f(Z) + tried(torch.as_tensor(embedding.images(Z.detach().numpy())))
+    zero = untried(lambda U: U.new_zeros(len(U)), space, data)
+    return Barred(f, lambda Z: np.isneginf(values(zero, embedding.images(Z))))

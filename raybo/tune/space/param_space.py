@@ -129,6 +129,7 @@ class OwnSpace:
         if not strict:
             given = {name: given[name] for name in names if name in given}
         inner = self.space.from_json(self.space.to_json(given))
+        self.space.check_allowed(inner)
         return inner, inner
 
     def snapped(self, inner: Mapping[str, Any]) -> Mapping[str, Any]:
