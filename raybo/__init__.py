@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from raybo.errors import RayboError as RayboError
     from raybo.result import Result as Result
+    from raybo.result import load as load
     from raybo.runtime.optimize import optimize as optimize
     from raybo.space.box import Box as Box
     from raybo.space.parameters import Categorical as Categorical
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from raybo.space.parameters import Int as Int
     from raybo.space.space import Space as Space
     from raybo.study.optimizer import Optimizer as Optimizer
+    from raybo.study.outcome import studies as studies
     from raybo.study.trial import Trial as Trial
 
 __version__ = "0.2.0"
@@ -35,6 +37,8 @@ _HOME = {
     "Space": "raybo.space.space",
     "Optimizer": "raybo.study.optimizer",
     "Trial": "raybo.study.trial",
+    "load": "raybo.result",
+    "studies": "raybo.study.outcome",
 }
 
 __all__ = ["__version__", *_HOME]

@@ -261,6 +261,37 @@ def list_command(storage: str, as_json: bool) -> None:
 
 @main.command()
 @click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@storage_option
+def delete(name: str, yes: bool, storage: str) -> None:
+    """Remove the study NAME and its folder."""
+    from raybo.study.outcome import delete_study, load_record
+
+    n = len(load_record(name, storage).order)
+    if not yes:
+        click.confirm(f"Remove study {name!r} and its {n} finished trials?", abort=True)
+    click.echo(f"Removed {delete_study(name, storage)}")
+
+
+@main.command()
+def methods() -> None:
+    """List the methods with their options and defaults.
+
+    A default that is not shown is the method's own decision. Options are given with
+    --option KEY=VALUE, or as method_options={...} in Python.
+    """
+    from raybo.methods.registry import METHODS, method_options
+
+    for name, presets in METHODS.items():
+        for preset in presets:
+            options = method_options(name, preset).items()
+            shown = (key if value is None else f"{key}={value}" for key, value in options)
+            label = name if preset == "default" else f"{name} preset={preset}"
+            click.echo(f"{label:22} {', '.join(shown)}".rstrip())
+
+
+@main.command()
+@click.argument("name")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="HTML file.")
 @click.option("--open", "show", is_flag=True, help="Open it in the browser.")
 @storage_option

@@ -28,6 +28,15 @@ class Result(Outcome):
 
         return pd.DataFrame(self.rows())
 
+    def best_json(self) -> str | None:
+        """Return the best config as JSON text; None when there is none.
+
+        `space.from_json(json.loads(text))` gives it back, also a vector of 10^9 coordinates.
+        """
+        from raybo.report import text
+
+        return None if self.best_trial is None else text.json_text(self, self.best_trial)
+
     def plot_history(self, optimum: float | None = None) -> Any:
         """Return a plotly figure of the values and the best so far; with `optimum`, the regret."""
         from raybo.report import plots
@@ -95,3 +104,6 @@ def load_result(
     `space` is needed only where JSON cannot hold it: categorical values that are objects.
     """
     return Result.load(name, storage, space)
+
+
+load = load_result  # the public name: raybo.load

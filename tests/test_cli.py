@@ -633,3 +633,22 @@ def test_the_demo_runs(folder: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "The minimum is known to be 0.397887" in done.stdout
     assert re.search(r"raybo resume demo-\w+ --trials 16", done.stdout)
+
+
+def test_methods_are_listed_with_options_and_defaults() -> None:
+    lines = invoke("methods").output.splitlines()
+    (line,) = [line for line in lines if line.startswith("bo ") and "preset" not in line]
+    assert line.split(maxsplit=1)[1] == "n_init, acquisition=log_ei, maximizer=lbfgsb, device=cpu"
+    assert any(line.startswith("rembo preset=paper") for line in lines)
+
+
+def test_a_study_is_deleted_when_confirmed(tmp_path: Path) -> None:
+    write_study(tmp_path)
+    storage = tmp_path / "runs"
+    asked = CliRunner().invoke(main, ["delete", "first", "--storage", str(storage)], input="n\n")
+    assert "Remove study 'first' and its 3 finished trials?" in asked.output
+    assert (storage / "first").is_dir()
+    done = invoke("delete", "first", "--yes", "--storage", str(storage))
+    assert done.output == f"Removed {storage / 'first'}\n"
+    assert not (storage / "first").exists()
+    assert invoke("delete", "first", "--yes", "--storage", str(storage)).exit_code == 2

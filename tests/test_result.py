@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from raybo.result import Result
+from raybo.space.box import Box
 from raybo.space.parameters import Choice, Float, Int
 from raybo.space.space import Space
+from raybo.study.optimizer import Optimizer
 from raybo.study.outcome import Stop
 from raybo.study.trial import State, Trial
 
@@ -69,6 +74,26 @@ def test_views_are_readable_and_escaped() -> None:
     assert "&lt;b&gt;s&lt;/b&gt;" in page
     assert page.count("<tr>") == 3
     assert "no trials" in repr(make([]))
+
+
+def test_the_best_config_can_be_copied_as_python_and_as_json() -> None:
+    result = make(TRIALS)
+    best = result.best_config
+    assert ast.literal_eval(repr(result).split("\n\n")[1].strip()) == best
+    assert json.loads(result.best_json() or "") == best
+    assert make([]).best_json() is None
+
+
+def test_a_long_vector_is_shown_by_what_rebuilds_it() -> None:
+    space = Box(10**9)
+    opt = Optimizer(space, "rembo", d=2, k=1)
+    opt.tell(opt.ask(), 1.0)
+    result = replace(make([]), space=space, trials=opt.trials)
+    again = eval(repr(result).split("\n\n")[1], {"Box": Box})
+    assert again["x"].same_as(opt.trials[0].config["x"])
+    text = result.best_json()
+    assert text is not None
+    assert space.from_json(json.loads(text))["x"].same_as(opt.trials[0].config["x"])
 
 
 def test_reading_a_study_needs_neither_ray_nor_torch() -> None:

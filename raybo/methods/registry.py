@@ -77,6 +77,12 @@ def option_names(cls: type[Any]) -> list[str]:
     return [f.name for f in dataclasses.fields(cls) if f.init and f.name != "space"]
 
 
+def method_options(name: str, preset: str = "default") -> dict[str, Any]:
+    """Return the options of a method and their defaults; None where the method decides."""
+    fields = {f.name: f.default for f in dataclasses.fields(method_class(name, preset))}
+    return {option: fields[option] for option in option_names(method_class(name, preset))}
+
+
 def build_method(
     method: str | Method, space: AnySpace, options: Mapping[str, Any] | None = None
 ) -> Method:

@@ -85,6 +85,34 @@ class MLflow:
         self._client.set_terminated(run, "FINISHED" if trial.state is State.DONE else "FAILED")
 
 
+class WandB:
+    """Logs each trial as a step of one Weights & Biases run; needs wandb.
+
+    Parameters
+    ----------
+    project
+        Name of the project.
+    **settings
+        Further arguments of `wandb.init`, such as `name` or `mode="offline"`.
+    """
+
+    def __init__(self, project: str = "raybo", **settings: Any) -> None:
+        try:
+            wandb = importlib.import_module("wandb")
+        except ImportError:
+            raise RayboError("the WandB callback needs wandb: pip install wandb") from None
+        self._run = wandb.init(project=project, **settings)
+
+    def on_trial(self, trial: Trial) -> None:
+        """Log a finished trial."""
+        row: dict[str, Any] = {"trial": trial.number, "state": trial.state.value}
+        row |= {f"config/{key}": value for key, value in flat(trial.config)}
+        row |= {f"extra/{key}": number for key, number in numbers(trial.extra)}
+        if trial.value is not None:
+            row["value"] = trial.value
+        self._run.log(row)
+
+
 def flat(config: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the paths and values of a nested config."""
     for key, value in config.items():

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import html
 import json
+import pprint
 from collections import Counter
 from collections.abc import Mapping
+from textwrap import indent
 from typing import Any
 
 from raybo.space.vector import Vector
 from raybo.study.objective import Objective
-from raybo.study.outcome import Outcome
+from raybo.study.outcome import Outcome, flat_config
+from raybo.study.trial import Trial
 
 EXACT_COORDINATES = 1000  # a vector with more coordinates is shown by how they are computed
 _LINE_CHARACTERS = 60  # of a config in one line
@@ -77,7 +80,7 @@ def outcome_text(outcome: Outcome) -> str:
     best = outcome.best_trial
     if best is not None:
         lines.append(f"  best value {best.value:.6g} ({outcome.mode}) at trial {best.number}")
-        lines.append(f"  {shorten(repr(dict(best.config)), 200)}")
+        lines += ["", indent(python_text(outcome, best), "    "), ""]
     lines.append(f"  kept in {outcome.location}")
     return "\n".join(lines)
 
@@ -91,11 +94,33 @@ def outcome_html(outcome: Outcome) -> str:
     loss = Objective(outcome.mode).loss
     done = [trial for trial in outcome.trials if trial.value is not None]
     best = sorted(done, key=lambda trial: loss(trial.value or 0.0))[:_NOTEBOOK_ROWS]
-    rows = [[t.number, f"{t.value:.6g}", shorten(repr(dict(t.config)), 120)] for t in best]
+    configs = [flat_config(trial.config, outcome.space) for trial in best]
+    names = list(dict.fromkeys(name for config in configs for name in config))
+    rows = [
+        [t.number, f"{t.value:.6g}", *(_cell(config.get(name, "")) for name in names)]
+        for t, config in zip(best, configs, strict=True)
+    ]
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
-    head = cells("th", ["trial", outcome.metric or "value", "config"])
+    head = cells("th", ["trial", outcome.metric or "value", *names])
     title = html.escape(f"Result of {_headline(outcome)}")
     return f"<p>{title}</p><table><tr>{head}</tr>{body}</table>"
+
+
+def python_text(outcome: Outcome, trial: Trial) -> str:
+    """Return a config as Python to copy, complete; a long vector by how it is computed."""
+    config = outcome.space.to_json(trial.config)
+    if "x" in trial.config and isinstance(trial.config["x"], Vector):
+        vector = trial.config["x"]
+        if vector.dim <= EXACT_COORDINATES:
+            config = {"x": [float(x) for x in vector]}
+        else:
+            return f"{outcome.space!r}.from_json({config!r})"
+    return pprint.pformat(config, sort_dicts=False, width=100)
+
+
+def json_text(outcome: Outcome, trial: Trial) -> str:
+    """Return a config as JSON, complete; `space.from_json(json.loads(text))` gives it back."""
+    return json.dumps(outcome.space.to_json(trial.config))
 
 
 def shorten(text: str, length: int) -> str:
@@ -107,6 +132,10 @@ def _headline(outcome: Outcome) -> str:
     counts = Counter(trial.state.value for trial in outcome.trials)
     many = ", ".join(f"{n} {state}" for state, n in sorted(counts.items()))
     return f"study {outcome.name!r}: {many or 'no trials'} ({outcome.stop_reason})"
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else shorten(str(value), 60)
 
 
 def _rounded(value: Any) -> Any:

@@ -50,6 +50,7 @@ _ELSEWHERE = {
     "param_space": "space",
     "search_space": "space",
     "show_progress_bar": "progress",
+    "verbose": "progress",
     "points_to_evaluate": "points",
     "time_budget_s": "max_seconds",
 }

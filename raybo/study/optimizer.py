@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, overload
 
+from raybo.arrays import Array
 from raybo.errors import StudyError
 from raybo.methods.base import Method
 from raybo.methods.registry import build_method, describe_method
@@ -12,13 +13,15 @@ from raybo.space.any_space import AnySpace, as_space
 from raybo.space.definition import difference, space_from_definition
 from raybo.study.objective import Objective
 from raybo.study.study import Study
-from raybo.study.trial import Trial, TrialRecord, decode, encode
+from raybo.study.trial import Trial, TrialRecord, decode, detached, encode
 
 STATE_VERSION = 1
 
 
 class Optimizer:
     """Search a space by asking for trials and telling their values.
+
+    The trials it returns are copies: changing their configs changes nothing here.
 
     Parameters
     ----------
@@ -42,6 +45,8 @@ class Optimizer:
         seed: int = 0,
         **options: Any,
     ) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise StudyError(f"seed must be a whole number of 0 or more, got {seed!r}")
         space = as_space(space)
         self._study = Study(space, build_method(method, space, options), Objective(mode), seed)
 
@@ -53,30 +58,47 @@ class Optimizer:
     @property
     def trials(self) -> list[Trial]:
         """All trials so far, by number."""
-        return list(self._study.trials.values())
+        return [detached(trial) for trial in self._study.trials.values()]
 
     @property
     def best(self) -> Trial | None:
         """Trial with the best value; None while there is none."""
-        return self._study.best
+        best = self._study.best
+        return None if best is None else detached(best)
 
-    def ask(self) -> Trial:
-        """Return the next trial to evaluate; any number of trials may be pending."""
-        return self._study.ask()
+    @overload
+    def ask(self) -> Trial: ...
 
-    def tell(self, number: int, value: float) -> Trial:
-        """Record the value of a trial; a NaN or an infinity makes it a failure."""
-        return self._study.tell(number, value)
+    @overload
+    def ask(self, n: int) -> list[Trial]: ...
 
-    def fail(self, number: int, reason: str = "") -> Trial:
-        """Record that a trial has no value, and why."""
-        return self._study.fail(number, reason)
+    def ask(self, n: int | None = None) -> Trial | list[Trial]:
+        """Return the next trial to evaluate, or a list of `n`; any number may be pending."""
+        if n is None:
+            return detached(self._study.ask())
+        return [detached(self._study.ask()) for _ in range(n)]
+
+    def tell(self, trial: int | Trial, value: float) -> Trial:
+        """Record the value of a trial or its number; a NaN or an infinity makes it a failure."""
+        return detached(self._study.tell(_number(trial), value))
+
+    def fail(self, trial: int | Trial, reason: str = "") -> Trial:
+        """Record that a trial, or the one of this number, has no value, and why."""
+        return detached(self._study.fail(_number(trial), reason))
+
+    def predict(self, configs: Iterable[Mapping[str, Any]]) -> tuple[Array, Array]:
+        """Return what the method's model expects at `configs`, shape (n,), and its deviations.
+
+        Both are in units of the objective, without the noise of single values. The model is that
+        of the finished trials; `bo`, `egp` and `ridge` have one.
+        """
+        return self._study.predict(configs)
 
     def add(self, config: Mapping[str, Any], value: float | None = None) -> Trial:
         """Add a point that was not asked for: pending, or with its known value."""
         self.space.check_allowed(config)
-        trial = self._study.add(Trial(self._study.next_number, config))
-        return trial if value is None else self._study.tell(trial.number, value)
+        trial = self._study.add(detached(Trial(self._study.next_number, config)))
+        return detached(trial if value is None else self._study.tell(trial.number, value))
 
     def state(self) -> dict[str, Any]:
         """Return the state as a JSON dict, for `from_state`."""
@@ -105,7 +127,7 @@ class Optimizer:
         if state.get("version") != STATE_VERSION:
             raise StudyError(
                 f"this state has version {state.get('version')!r}, "
-                f"this release reads version {STATE_VERSION}"
+                f"this release reads version {STATE_VERSION}; give what state() returned"
             )
         if space is None:
             space = space_from_definition(state["space"])
@@ -120,3 +142,7 @@ class Optimizer:
         for item in state["trials"]:
             made._study.add(decode(TrialRecord.from_json(item), space))
         return made
+
+
+def _number(trial: int | Trial) -> int:
+    return trial.number if isinstance(trial, Trial) else trial

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -142,6 +143,29 @@ def list_studies(storage: str | os.PathLike[str] = "runs") -> list[StudySummary]
         except JournalError as error:
             found.append(StudySummary(slug, "", 0, 0, 0, None, "min", "damaged", 0.0, str(error)))
     return sorted(found, key=lambda summary: summary.created)
+
+
+studies = list_studies  # the public name: raybo.studies
+
+
+def delete_study(name: str, storage: str | os.PathLike[str] = "runs") -> str:
+    """Remove a study with all that its folder holds; return where it was.
+
+    Raises
+    ------
+    StudyError
+        When there is no such study, it is running, or it is not kept in a folder.
+    """
+    load_record(name, storage)
+    store = open_store(storage, name)
+    if store.holder():
+        raise StudyError(f"study {name!r} is running; stop it first")
+    if "://" in str(storage):
+        raise StudyError(
+            f"{store.location} is not a folder; remove it with the storage's own tool"
+        )
+    shutil.rmtree(store.folder)
+    return store.location
 
 
 def summarize(record: Record, store: Store, slug: str) -> StudySummary:

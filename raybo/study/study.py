@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
@@ -117,6 +117,14 @@ class Study:
         del self.trials[number]
         self._rows.pop(number, None)
         self._seen.discard(self._key(trial.config))
+
+    def predict(self, configs: Iterable[Mapping[str, Any]]) -> tuple[Array, Array]:
+        """Return mean and deviation of the values that the method's model expects at `configs`."""
+        from raybo.methods.predict import predicted_losses  # noqa: PLC0415  (it imports torch)
+
+        rows = np.array([self.space.encode(config) for config in configs])
+        mean, deviation = predicted_losses(self.method, self._data(self.next_number, FULL), rows)
+        return np.array([self.objective.loss(float(m)) for m in mean]), deviation
 
     @property
     def next_number(self) -> int:

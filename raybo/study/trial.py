@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -64,6 +64,16 @@ class TrialRecord:
     def from_json(cls, item: Mapping[str, Any]) -> TrialRecord:
         """Return the record that `to_json` wrote."""
         return cls(**{**item, "state": State(item["state"])})
+
+
+def detached(trial: Trial) -> Trial:
+    """Return a copy of `trial` whose dicts can be changed without changing those of `trial`."""
+    dicts = {name: _copied(getattr(trial, name)) for name in ("config", "extra", "memo")}
+    return replace(trial, **dicts)
+
+
+def _copied(value: Any) -> Any:
+    return {k: _copied(v) for k, v in value.items()} if isinstance(value, Mapping) else value
 
 
 AnyTrial = TypeVar("AnyTrial", Trial, TrialRecord)

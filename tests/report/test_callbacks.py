@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from raybo.errors import RayboError
-from raybo.report.callbacks import MLflow, TensorBoard, flat
+from raybo.report.callbacks import MLflow, TensorBoard, WandB, flat
 from raybo.study.trial import State, Trial
 
 TRIALS = [
@@ -40,3 +40,10 @@ if importlib.util.find_spec("mlflow") is None:
     def test_mlflow_says_what_to_install() -> None:
         with pytest.raises(RayboError, match="pip install mlflow"):
             MLflow()
+
+
+if importlib.util.find_spec("wandb") is None:
+
+    def test_wandb_says_what_to_install() -> None:
+        with pytest.raises(RayboError, match="pip install wandb"):
+            WandB()

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -128,3 +130,59 @@ def test_extreme_spaces_get_proposals_inside(space: raybo.Space) -> None:
         trial = opt.ask()
         space.encode(trial.config)  # refuses what is not inside
         opt.tell(trial.number, float(np.cos(i)))
+
+
+def test_a_trial_is_told_by_itself_or_by_its_number_and_several_are_asked_at_once() -> None:
+    opt = Optimizer({"x": Float(0, 1)}, "random")
+    one, two, three = opt.ask(3)
+    assert [one.number, two.number, three.number] == [0, 1, 2]
+    opt.tell(one, 4.0)
+    opt.tell(two.number, 5.0)
+    opt.fail(three, "no")
+    assert [t.value for t in opt.trials] == [4.0, 5.0, None]
+    assert opt.trials[2].reason == "no"
+
+
+def test_what_a_user_does_with_a_config_leaves_the_study_alone() -> None:
+    opt = Optimizer({"x": Float(0, 1), "c": Choice({"a": {"k": Int(1, 9)}})}, "random")
+    trial = opt.ask()
+    x, k = trial.config["x"], trial.config["c"]["a"]["k"]
+    trial.config["x"], trial.config["c"]["a"]["k"] = 33, 99  # type: ignore[index]
+    own = {"x": 0.5, "c": {"a": {"k": 3}}}
+    opt.add(own, 1.0)
+    own["x"] = 7
+    assert [t.config["x"] for t in opt.trials] == [x, 0.5]
+    assert opt.trials[0].config["c"] == {"a": {"k": k}}
+
+
+@pytest.mark.parametrize("mode", ["min", "max"])
+@pytest.mark.parametrize("method", ["bo", "egp", "ridge"])
+def test_predictions_are_in_units_of_the_objective(method: str, mode: str) -> None:
+    sign = 1.0 if mode == "min" else -1.0
+
+    def f(config: Mapping[str, Any]) -> float:
+        return sign * (1000 + 50 * (config["x"] - 0.3) ** 2)
+
+    opt = Optimizer({"x": Float(0, 1)}, method, mode)
+    for _ in range(14):
+        trial = opt.ask()
+        opt.tell(trial, f(trial.config))
+    configs = [{"x": x} for x in (0.1, 0.35, 0.8)]
+    mean, deviation = opt.predict(configs)
+    assert (abs(mean - [f(c) for c in configs]) <= 2 * deviation + 0.1).all()
+    assert abs(mean[1] - f(configs[1])) < 0.1  # near the optimum, where most trials are
+    assert (deviation > 0).all()
+    assert deviation[1] < deviation[2]
+
+
+def test_predictions_that_cannot_be_made_say_why() -> None:
+    with pytest.raises(MethodError, match="Sobol has no model to predict from; use bo"):
+        Optimizer({"x": Float(0, 1)}, "sobol").predict([{"x": 0.5}])
+    with pytest.raises(MethodError, match="needs two values, and 0 have been told"):
+        Optimizer({"x": Float(0, 1)}).predict([{"x": 0.5}])
+
+
+@pytest.mark.parametrize("seed", [None, "x", 1.5, -1])
+def test_a_seed_that_is_none_is_refused(seed: Any) -> None:
+    with pytest.raises(StudyError, match="seed must be a whole number of 0 or more"):
+        Optimizer({"x": Float(0, 1)}, seed=seed)
