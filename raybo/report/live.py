@@ -6,11 +6,13 @@ stderr, so that the output of a script can be piped.
 
 from __future__ import annotations
 
+import html
+import importlib
 import sys
 import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.live import Live
@@ -76,6 +78,8 @@ def make_view(
         console = Console(stderr=True, force_terminal=None if sys.stderr.isatty() else False)
     if not progress:
         return SilentView(console)
+    if "ipykernel" in sys.modules and console.file is sys.stderr:
+        return NotebookView(console, clock)
     if console.is_terminal and not console.is_dumb_terminal:
         return TerminalView(console, clock)
     return LineView(console, clock)
@@ -156,6 +160,57 @@ class LineView:
     def _show(self, progress: Progress) -> None:
         self._shown, self._shown_at = progress, self._clock()
         _print_line(self._console, _plain(progress))
+
+
+class NotebookView:
+    """Updates one output of a notebook's cell; `display` is the module IPython.display."""
+
+    def __init__(
+        self,
+        console: Console,
+        clock: Callable[[], float] = time.monotonic,
+        display: Any = None,
+    ) -> None:
+        self._console = console
+        self._clock = clock
+        self._shown_at = 0.0
+        self._latest: Progress | None = None
+        self._display = display or importlib.import_module("IPython.display")
+        self._handle: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._latest is not None:
+            self._show(_plain(self._latest))
+
+    def phase(self, text: str) -> None:
+        """Show `text` until there is progress."""
+        self._show(f"{text} ...")
+
+    def update(self, progress: Progress) -> None:
+        """Show `progress`, a few times a second at most."""
+        self._latest = progress
+        if self._clock() - self._shown_at >= 1 / _FRAMES_PER_SECOND:
+            self._show(_plain(progress))
+
+    def message(self, text: str) -> None:
+        """Print one line."""
+        _print_line(self._console, text)
+
+    def _show(self, text: str) -> None:
+        self._shown_at = self._clock()
+        page = self._display.HTML(f"<pre>{html.escape(printable(text))}</pre>")
+        if self._handle is None:
+            self._handle = self._display.display(page, display_id=True)
+        else:
+            self._handle.update(page)
 
 
 class TerminalView:

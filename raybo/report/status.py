@@ -54,6 +54,7 @@ def status_of(name: str, storage: str) -> dict[str, Any]:
         "best_config": None if best is None else _config(best, header["space"]),
         "failures": dict(reasons.most_common(_REASONS)),
         "location": store.location,
+        "resume_hint": record.session.get("resume_hint", ""),
     }
 
 
@@ -79,6 +80,9 @@ def status_table(facts: Mapping[str, Any]) -> Table:
     for reason, count in facts["failures"].items():
         table.add_row("failed", _cell(f"{count} x {reason}", "red"))
     table.add_row("journal", _cell(facts["location"]))
+    unfinished = ended < (facts["max_trials"] or 0) and facts["state"] != "running"
+    if facts["resume_hint"] and unfinished:
+        table.add_row("go on", _cell(facts["resume_hint"]))
     return table
 
 

@@ -12,6 +12,7 @@ import operator
 import pickle
 import secrets
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import ray
@@ -158,6 +159,14 @@ def check_name(name: Any) -> None:
         raise StudyError(
             f"name must be a text, got {name!r} ({type(name).__name__}); write name={str(name)!r}"
         )
+
+
+def check_folder(storage: str) -> None:
+    """Raise StudyError when `storage` is, or lies in, a file."""
+    if "://" not in storage:
+        for path in (Path(storage), *Path(storage).parents):
+            if path.is_file():
+                raise StudyError(f"storage={storage!r}: {path} is a file; name a folder")
 
 
 def checked_points(points: Any) -> list[Mapping[str, Any]]:

@@ -15,6 +15,7 @@ from raybo.methods.registry import build_method, describe_method
 from raybo.report.live import make_view
 from raybo.result import Result
 from raybo.runtime.arguments import (
+    check_folder,
     check_limits,
     check_name,
     check_objective,
@@ -151,6 +152,7 @@ def optimize(
     storage = str(storage) if "://" in str(storage) else str(Path(storage).absolute())
     named, name = name is not None, fresh_name() if name is None else name
     check_name(name)
+    check_folder(storage)
     with make_view(progress) as view:
         view.phase("loading the method")
         built = build_method(method, space, method_options)

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from raybo.report.live import Frame, LineView, SilentView, TerminalView, make_view
+from raybo.report.live import Frame, LineView, NotebookView, SilentView, TerminalView, make_view
 from raybo.report.progress import LaneStatus, Progress
 
 RUNNING = Progress(
@@ -217,3 +217,41 @@ def test_the_silent_view_shows_messages_only() -> None:
         view.update(RUNNING)
         view.message("resume with: raybo resume tune-1")
     assert output(console) == "resume with: raybo resume tune-1\n"
+
+
+def test_a_notebook_has_one_output_that_is_updated() -> None:
+    shown: list[str] = []
+
+    class Display:  # as IPython.display
+        HTML = str
+
+        def display(self, page: str, display_id: bool) -> Display:
+            assert not shown
+            assert display_id
+            self.update(page)
+            return self
+
+        def update(self, page: str) -> None:
+            shown.append(page)
+
+    clock = Clock()
+    with NotebookView(Console(file=io.StringIO()), lambda: clock.now, Display()) as view:
+        view.phase("starting <Ray>")
+        for i in range(10):
+            clock.now += 0.1
+            view.update(replace(RUNNING, done=i))
+    assert shown[0] == "<pre>starting &lt;Ray&gt; ...</pre>"
+    assert len(shown) == 5  # four a second at most, and the last
+    assert "11/200" in shown[-1]
+
+
+def test_one_worker_is_singular_and_instant_trials_have_no_busy_share() -> None:
+    def line(**changes: object) -> str:
+        console = Console(file=io.StringIO(), width=200)
+        with LineView(console) as view:
+            view.update(replace(RUNNING, **changes))  # type: ignore[arg-type]
+        return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
+
+    assert "1 worker 97% busy" in line(workers=1)
+    assert "8 workers 97% busy" in line()
+    assert "8 workers, " in line(use=0.01, rate=60.0)

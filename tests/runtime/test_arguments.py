@@ -54,6 +54,8 @@ def fine(config: dict[str, Any]) -> float:
         ({"evaluated": [{"x": 0.5}]}, "evaluated must be a list of pairs"),
         ({"evaluated": {"x": 0.5}}, "evaluated must be a list of pairs"),
         ({"evaluated": [({"x": 0.5}, None)]}, "evaluated: the value of {'x': 0.5} is None"),
+        ({"storage": __file__}, "is a file; name a folder"),
+        ({"storage": f"{__file__}/runs"}, "is a file; name a folder"),
         ({"callbacks": print}, r"callbacks must be a list .*write callbacks=\["),
     ],
 )
