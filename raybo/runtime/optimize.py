@@ -210,9 +210,10 @@ def optimize(
             points=point_list,
             given=given,
         )
+        folder = None if "://" in storage else str(store.folder)
         payload = Payload(
             put((session, space, goal), "the search space", (session, space)),
-            put(Work(objective, space, goal), "the objective", objective),
+            put(Work(objective, space, goal, folder), "the objective", objective),
             put(Search(space, built, goal, seed), "the method", built),
         )
         driver = Driver(session, space, payload, view, functions, len(record.order))

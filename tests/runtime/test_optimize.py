@@ -39,6 +39,7 @@ def test_a_study_is_run_kept_and_read_back(tmp_path: Path) -> None:
     data = np.arange(10_000.0)  # captured: travels once, with the objective
 
     def objective(config: dict[str, Any]) -> dict[str, Any]:
+        print("rate", config["lr"])  # noqa: T201  (kept by trial)
         return {
             "acc": float(data[1]) - config["lr"],
             "curve": np.array([1.0, np.nan]),
@@ -68,6 +69,10 @@ def test_a_study_is_run_kept_and_read_back(tmp_path: Path) -> None:
     assert extra["odd"].startswith("<object object")
     assert result.stop_reason == "max_trials reached: 6"
     assert "My Study" in repr(result)
+
+    for trial in result.trials:
+        printed = Path(result.location, "output", f"{trial.number}.txt").read_text()
+        assert printed == f"rate {trial.config['lr']}\n"
 
     again = load_result("My Study", tmp_path)
     assert again.trials == result.trials

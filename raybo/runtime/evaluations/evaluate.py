@@ -19,6 +19,7 @@ from raybo.runtime.evaluations.failures import (
     failure_of_metric,
     failure_of_result,
 )
+from raybo.runtime.evaluations.output import output_of
 from raybo.runtime.evaluations.plain_json import plain_extra
 from raybo.runtime.timeouts import CONFIRM_SECONDS, LOAD_SECONDS
 from raybo.space.any_space import AnySpace
@@ -32,6 +33,7 @@ class Work:
     function: Callable[[dict[str, Any]], Any]
     space: AnySpace
     objective: Objective
+    folder: str | None = None  # of the study, for what is printed; None where it is no folder
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,8 @@ def evaluate_remotely(payload: list[Any], attempt: str, config: Mapping[str, Any
     message = coordinator.started.remote(attempt, _node(), os.getpid())
     if confirm:
         ray.wait([message], timeout=CONFIRM_SECONDS)
-    return evaluate(work, config)
+    with output_of(int(attempt.split(".")[1]), work.folder):
+        return evaluate(work, config)
 
 
 _loaded: dict[str, Work] = {}  # the last study's, by reference; a process serves many trials

@@ -1,0 +1,81 @@
+"""What objectives print: marked with its trial, and kept in the folder of the study."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+OUTPUT_FOLDER = "output"
+MAX_CHARACTERS = 2**20  # of a trial that are kept
+
+
+@contextlib.contextmanager
+def output_of(number: int, study: str | None) -> Iterator[None]:
+    """Mark what is printed meanwhile with the trial, and append it to OUTPUT_FOLDER/NUMBER.txt.
+
+    Nothing is kept where this machine does not see `study`, the folder of the study. What a
+    library writes past Python's streams is neither marked nor kept.
+    """
+    with contextlib.ExitStack() as stack:
+        kept = _Kept(Path(study, OUTPUT_FOLDER, f"{number}.txt") if study else None)
+        stack.callback(kept.close)
+        stdout, stderr = (_Marked(s, f"trial {number} | ", kept) for s in (sys.stdout, sys.stderr))
+        stack.enter_context(contextlib.redirect_stdout(stdout))
+        stack.enter_context(contextlib.redirect_stderr(stderr))
+        yield
+
+
+class _Kept:
+    """A file that is made by the first write."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._file: TextIO | None = None
+        self._room = MAX_CHARACTERS
+
+    def write(self, text: str) -> None:
+        if self._path is None or not self._room:
+            return
+        try:
+            if self._file is None and self._path.parent.parent.is_dir():
+                self._path.parent.mkdir(exist_ok=True)
+                self._file = self._path.open("a", encoding="utf-8", errors="backslashreplace")
+            if self._file is not None:
+                self._file.write(text[: self._room])
+                self._file.flush()
+                self._room -= min(self._room, len(text))
+        except OSError:  # a full disk must not fail the trial
+            self._path = None
+
+    def close(self) -> None:
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.close()
+
+
+class _Marked(io.TextIOBase):
+    """Passes text on to `stream` with a mark before each line."""
+
+    def __init__(self, stream: Any, mark: str, kept: _Kept) -> None:
+        self._stream, self._mark, self._kept = stream, mark, kept
+        self._in_line = False
+
+    def write(self, text: str) -> int:
+        self._kept.write(text)
+        for line in text.splitlines(keepends=True):
+            self._stream.write(line if self._in_line else self._mark + line)
+            self._in_line = not line.endswith("\n")
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def fileno(self) -> int:
+        return int(self._stream.fileno())
+
+    def close(self) -> None:
+        """Stay open: the process serves other trials."""
