@@ -314,10 +314,12 @@ def report(name: str, output: Path | None, show: bool, storage: str) -> None:
     "--to", type=click.Choice(["csv", "parquet", "optuna"]), default="csv", show_default=True
 )
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="File.")
+@click.option("--raw", is_flag=True, help="Leave texts that look like formulas as they are.")
 @storage_option
-def export(name: str, to: str, output: Path | None, storage: str) -> None:
+def export(name: str, to: str, output: Path | None, raw: bool, storage: str) -> None:
     """Write the trials of the study NAME to a file for other programs.
 
+    In a CSV file, a text that a spreadsheet would run as a formula gets an apostrophe in front.
     The file of --to optuna is an SQLite database: `optuna-dashboard sqlite:///FILE` shows it.
     """
     from raybo.report.export import SUFFIXES, write_table
@@ -326,7 +328,7 @@ def export(name: str, to: str, output: Path | None, storage: str) -> None:
 
     result = load_result(name, storage)
     path = output or Path(slug(result.name) + SUFFIXES[to])
-    write_table(result, to, path)
+    write_table(result, to, path, raw)
     click.echo(path)
 
 

@@ -513,6 +513,29 @@ def test_export_to_csv(folder: Path) -> None:
     assert rows[0]["extra/acc"] == "0.9"
 
 
+def test_a_text_that_a_spreadsheet_would_run_is_quoted_in_a_csv(folder: Path) -> None:
+    evil = ["=cmd|' /C calc'!A0", "@SUM(A1)", "+1+1", "-2+3", "plain"]
+    space = Space({"=name": Categorical(evil), "x": Float(-1, 1)})
+    journal = Journal(folder / "runs" / "evil")
+    header = {"kind": "header", "name": "evil", "space": space.definition(), "mode": "min",
+              "method": {"name": "random", "options": {}}}  # fmt: skip
+    journal.append(header)
+    for number, value in enumerate(evil):
+        config = space.to_json({"=name": value, "x": -0.5})
+        journal.append({"kind": "asked", "number": number, "config": config})
+        extra = {"link": "=HYPERLINK(1)", "low": -3}
+        journal.append({"kind": "done", "number": number, "value": -1.0, "extra": extra})
+    journal.close()
+    invoke("export", "evil")
+    rows = list(csv.DictReader((folder / "evil.csv").open()))
+    assert [row["'=name"] for row in rows] == [f"'{text}" for text in evil[:4]] + ["plain"]
+    assert {row["extra/link"] for row in rows} == {"'=HYPERLINK(1)"}
+    assert {(row["value"], row["x"], row["extra/low"]) for row in rows} == {("-1.0", "-0.5", "-3")}
+    invoke("export", "evil", "--raw")
+    rows = list(csv.DictReader((folder / "evil.csv").open()))
+    assert [row["=name"] for row in rows] == evil
+
+
 def test_export_to_parquet(folder: Path) -> None:
     import pandas as pd
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from raybo.errors import StudyError
 from raybo.report.optuna_mirror import box_cells, text, write_optuna
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 SUFFIXES = {"csv": ".csv", "parquet": ".parquet", "optuna": ".db"}
 
 
-def write_table(outcome: Outcome, to: str, path: Path) -> None:
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet may execute begins with these
+
+
+def write_table(outcome: Outcome, to: str, path: Path, raw: bool = False) -> None:
     """Write the trials of a study to a file.
 
     Parameters
@@ -28,6 +31,9 @@ def write_table(outcome: Outcome, to: str, path: Path) -> None:
         optuna-dashboard, to which studies of other names are added.
     path
         File to write; an existing table is replaced.
+    raw
+        Whether texts go into a CSV as they are. Otherwise one that a spreadsheet would take for a
+        formula gets an apostrophe in front: names and values may come from somebody else.
 
     Raises
     ------
@@ -41,7 +47,7 @@ def write_table(outcome: Outcome, to: str, path: Path) -> None:
     frame = table(outcome)
     try:
         if to == "csv":
-            frame.to_csv(path, index=False)
+            (frame if raw else _without_formulas(frame)).to_csv(path, index=False)
         else:
             frame.to_parquet(path, index=False)
     except OSError as error:
@@ -68,3 +74,12 @@ def table(outcome: Outcome) -> pd.DataFrame:
         if not kinds <= {bool, int, float} and kinds != {str}:
             frame[name] = [None if v is None or v != v else text(v) for v in values]
     return frame
+
+
+def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with an apostrophe before every text that looks like a formula."""
+
+    def quoted(cell: Any) -> Any:
+        return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+
+    return frame.map(quoted).rename(columns=quoted)

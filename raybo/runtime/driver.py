@@ -181,7 +181,12 @@ class Driver:
                 f"the coordinator died {MAX_DEATHS} times without a result in between, the last "
                 f"time with {type(error).__name__}: {error}; {self._resume_line}"
             ) from None
-        logger.warning("the coordinator died (%s): starting it again", type(error).__name__)
+        logger.warning(
+            "the coordinator died (%s): starting it again; if this process ends too, Ray itself "
+            "has died: %s",
+            type(error).__name__,
+            self._resume_line,
+        )
         ray.kill(self._actor)  # one that the memory monitor killed keeps its name until then
         self._actor = start_coordinator(self._session)
 

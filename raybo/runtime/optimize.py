@@ -102,9 +102,11 @@ def optimize(
     progress
         Whether to show the progress of the study.
     callbacks
-        Functions of a trial, or objects with `on_trial(trial)`, called for each trial that ends.
-        One that raises StopIteration ends the study when the running trials have finished; one
-        that raises another error is not called again.
+        Functions of a trial, or objects with `on_trial(trial)`, called for each trial that ends,
+        when it is in the journal and at most once: a driver that is killed leaves out those that
+        it had not called back; `result.trials` has them all. One that raises StopIteration ends
+        the study when the running trials have finished; one that raises another error is not
+        called again.
     points, evaluated
         Configs to evaluate first; pairs of a config and its known value, which count as data
         but not towards `max_trials`.
