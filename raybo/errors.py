@@ -41,3 +41,10 @@ class JournalError(RayboError, RuntimeError):
 
 class StudyFailed(RayboError, RuntimeError):  # noqa: N818  (reads as the outcome it is)
     """A study was stopped because going on could not help."""
+
+
+# What code raises that meets data of the wrong shape: a file that raybo did not write.
+MALFORMED = (
+    *(KeyError, IndexError, TypeError, ValueError, AttributeError),
+    *(OverflowError, RecursionError),
+)

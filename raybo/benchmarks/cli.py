@@ -39,8 +39,8 @@ PROGRAMS = {
     ),
     "chaos": (
         "raybo.benchmarks.faults.chaos",
-        "kills of workers, nodes, coordinators and drivers; a cut and a flipped journal",
-        "20 minutes",
+        "kills of workers, nodes, coordinators and drivers; full disks, damaged and hostile files",
+        "30 minutes",
     ),
     "node-loss": (
         "raybo.benchmarks.faults.node_loss",

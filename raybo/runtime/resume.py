@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shlex
 import sys
@@ -9,11 +10,23 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from raybo.errors import RayboError, StudyError
+from raybo.errors import MALFORMED, JournalError, RayboError, StudyError
 from raybo.runtime.code import is_defined_in, load_objective
+from raybo.runtime.session import Settings
 from raybo.space.definition import space_from_definition
 from raybo.study.journal.record import Record
 from raybo.study.outcome import load_record
+
+_SETTINGS: dict[str, Any] = {
+    "max_trials": int,
+    "max_seconds": int | float,
+    "target": int | float,
+    "workers": int,
+    "resources": dict,
+    "timeout": int | float,
+    "retries": int,
+    "patience": int,
+}
 
 
 def resume_arguments(
@@ -48,10 +61,10 @@ def resume_arguments(
         for what nobody has confirmed: an objective that is not trusted, a runtime environment.
     """
     record = load_record(name, storage)
-    settings = {**record.session.get("settings", {}), **changes}
+    settings = {**_recorded_settings(record), **changes}
     _check_room(record, settings)
     try:
-        if settings["resources"] is None:
+        if settings.get("resources") is None:
             raise StudyError("its resources are a function of the config, or hold objects")
         if "resources" not in changes and "runtime_env" in settings["resources"]:
             raise StudyError(
@@ -64,6 +77,8 @@ def resume_arguments(
             f"study {name!r}: {error}; resume it from Python with raybo.optimize(objective, "
             f"space, name={name!r}, storage={storage!r}, ...)"
         ) from error
+    except MALFORMED as error:
+        raise JournalError(f"study {name!r}: its header is malformed: {error!r}") from error
     return {"name": record.header["name"], "storage": storage, **arguments, **settings}
 
 
@@ -83,6 +98,19 @@ def _recorded(
         "method_options": header["method"]["options"],
         **{key: header[key] for key in ("mode", "metric", "seed")},
     }
+
+
+def _recorded_settings(record: Record) -> dict[str, Any]:
+    """Return the settings of the last session, checked: a journal may have been edited."""
+    settings = record.session.get("settings", {})
+    for key, kind in _SETTINGS.items():
+        if not isinstance(settings.get(key), kind | None):
+            raise JournalError(
+                f"study {record.header['name']!r}: the settings of its last session have "
+                f"{key}={settings[key]!r}; give it again"
+            )
+    known = {field.name for field in dataclasses.fields(Settings)}
+    return {key: value for key, value in settings.items() if key in known}
 
 
 def _trusted(path: str | None, folder: Path, trusts: Callable[[str], bool]) -> str:

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from raybo.errors import SpaceError
+from raybo.errors import MALFORMED, SpaceError
 from raybo.space.any_space import AnySpace
 from raybo.space.definition import space_from_definition
 
@@ -51,10 +51,10 @@ def read_yaml(text: str) -> Any:
         return loader.construct_document(node)
     except SpaceError:
         raise
-    except (yaml.YAMLError, ValueError) as error:
-        raise SpaceError(f"not YAML: {error}") from None
     except RecursionError:
         raise SpaceError("not YAML that raybo reads: it is nested too deeply") from None
+    except (yaml.YAMLError, *MALFORMED) as error:
+        raise SpaceError(f"not YAML: {error}") from None
 
 
 @cache

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, overload
 
 from raybo.arrays import Array
-from raybo.errors import StudyError
+from raybo.errors import MALFORMED, RayboError, StudyError
 from raybo.methods.base import Method
 from raybo.methods.registry import build_method, describe_method
 from raybo.space.any_space import AnySpace, as_space
@@ -129,6 +129,20 @@ class Optimizer:
                 f"this state has version {state.get('version')!r}, "
                 f"this release reads version {STATE_VERSION}; give what state() returned"
             )
+        try:
+            return cls._from_state(state, space, method)
+        except RayboError:
+            raise
+        except MALFORMED as error:
+            raise StudyError(f"this is not a state that raybo wrote: {error!r}") from error
+
+    @classmethod
+    def _from_state(
+        cls,
+        state: Mapping[str, Any],
+        space: AnySpace | Mapping[str, Any] | None,
+        method: Method | None,
+    ) -> Optimizer:
         if space is None:
             space = space_from_definition(state["space"])
         space = as_space(space)

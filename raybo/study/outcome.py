@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from raybo.errors import JournalError, RayboError, StudyError
+from raybo.errors import MALFORMED, JournalError, RayboError, StudyError
 from raybo.space.any_space import AnySpace
 from raybo.space.definition import space_from_definition
 from raybo.study.journal.record import Record
@@ -234,7 +234,9 @@ def _row(trial: Trial, space: AnySpace) -> dict[str, Any]:
 def _space_of(record: Record) -> AnySpace:
     try:
         return space_from_definition(record.header["space"], to_search=False)
-    except (KeyError, TypeError, AttributeError) as error:
+    except RayboError:
+        raise
+    except MALFORMED as error:
         raise JournalError(f"the header of the journal holds no valid space: {error!r}") from error
 
 

@@ -22,7 +22,14 @@ from ray.tune.search import (
     Searcher,
 )
 
-from raybo.errors import MethodError, SpaceError, SpaceExhausted, StudyError
+from raybo.errors import (
+    MALFORMED,
+    MethodError,
+    RayboError,
+    SpaceError,
+    SpaceExhausted,
+    StudyError,
+)
 from raybo.methods.base import Method
 from raybo.methods.registry import METHODS
 from raybo.runtime.proposals.proposer import Search
@@ -258,24 +265,39 @@ class RayBOSearch(Searcher):
         Objects that JSON cannot hold come from the space of this searcher, if it has one.
         """
         state = read_state(Path(checkpoint_path))
-        self._metric, self._mode = state["metric"], state["mode"]
-        self._seed, self._suggestions = state["seed"], None
-        self._method, self._options = restored_method(state["method"], self._method, self._options)
-        self._points = restored_points(state["points"])
-        self._evaluated = [tuple(item) for item in restored_points(state["evaluated"])]
-        if state["space"] is None:
-            return
-        if self._space is None:
-            self._space = saved_search_space(state["space"])
-        elif state["space"] != self._space.description:
-            logger.warning("the state was saved with another space; what fits this one is kept")
-        self._trials = Trials.from_json(state["book"], self._space.space)
+        try:
+            self._take_state(state)
+        except RayboError:
+            raise
+        except MALFORMED as error:
+            raise StudyError(
+                f"{checkpoint_path} is not a state that RayBOSearch wrote: {error!r}"
+            ) from error
 
     def __getstate__(self) -> dict[str, Any]:
         # Tune pickles searchers; the process that computes suggestions stays behind.
         return {**self.__dict__, "_suggestions": None}
 
     # --- inside ---
+
+    def _take_state(self, state: Mapping[str, Any]) -> None:
+        check_objective(state["metric"], state["mode"])
+        method, options = restored_method(state["method"], self._method, self._options)
+        points = [dict(point) for point in restored_points(state["points"])]
+        evaluated: list[tuple[Mapping[str, Any], float | None, bool]] = [
+            (dict(config), value, bool(error))
+            for config, value, error in restored_points(state["evaluated"])
+        ]
+        space, trials = self._space, self._trials
+        if state["space"] is not None:
+            space = space or saved_search_space(state["space"])
+            if state["space"] != space.description:
+                logger.warning("the state was saved with another space; what fits it is kept")
+            trials = Trials.from_json(state["book"], space.space)
+        self._metric, self._mode, self._seed = state["metric"], state["mode"], int(state["seed"])
+        self._method, self._options, self._points = method, options, points
+        self._evaluated, self._space, self._trials = evaluated, space, trials
+        self._suggestions = None
 
     @property
     def _objective_metric(self) -> str:

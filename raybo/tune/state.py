@@ -40,13 +40,13 @@ def read_state(path: Path) -> dict[str, Any]:
     """Return the state that `write_state` wrote."""
     try:
         state = json.loads(path.read_bytes())
-    except ValueError:
+    except (ValueError, RecursionError):
         state = None
     if not isinstance(state, dict) or state.get("raybo") != "RayBOSearch":
         raise StudyError(f"{path} is not a saved state of RayBOSearch; was it another searcher's?")
-    if state["version"] != STATE_VERSION:
+    if state.get("version") != STATE_VERSION:
         raise StudyError(
-            f"{path} has version {state['version']!r}, this release reads {STATE_VERSION}"
+            f"{path} has version {state.get('version')!r}, this release reads {STATE_VERSION}"
         )
     return state
 
@@ -64,7 +64,7 @@ def restored_method(
     """Return the saved method and its options, or those given where JSON could not hold them."""
     name, saved_options = saved["name"], rebuild(saved["options"])
     if isinstance(method, str) and name in METHODS and not holds(saved_options, is_lost):
-        return name, saved_options
+        return name, dict(saved_options)
     return method, dict(options)
 
 

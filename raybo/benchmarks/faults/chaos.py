@@ -1,4 +1,4 @@
-"""Kill workers, nodes, coordinators and drivers of a running study, and count what it loses.
+"""Do to running studies whatever goes wrong with machines and files, and count what they lose.
 
     raybo bench chaos
     raybo bench chaos --only workers,journal --worker-kills 3
@@ -16,14 +16,16 @@ import shutil
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from raybo.benchmarks.faults.audit import STUDY, examine
+from raybo.benchmarks.faults.audit import STUDY, Findings, examine, read_events
 from raybo.benchmarks.faults.cluster import LocalCluster
 from raybo.benchmarks.faults.damage import count_bad_cuts, count_unnoticed_flips
 from raybo.benchmarks.faults.kills import (
@@ -34,19 +36,19 @@ from raybo.benchmarks.faults.kills import (
     make_kill_coordinator,
     make_kill_node,
 )
-from raybo.benchmarks.faults.soak import NODES as SOAK_NODES
-from raybo.benchmarks.faults.soak import print_soak, run_soak
+from raybo.benchmarks.faults.soak import describe, run_soak
+from raybo.benchmarks.faults.storage import fill_disk, replace_journal, run_with_trouble
 from raybo.benchmarks.problems.base import BenchmarkError
 from raybo.benchmarks.terminal import wide_console
 from raybo.study.journal.journal import JOURNAL_FILE
-
-SCENARIOS = ("workers", "nodes", "coordinator", "drivers", "journal")
 
 _LOOK_SECONDS = 0.1  # between two looks at the journal
 _DELAY_SECONDS = 0.4  # a kill comes after a random delay of up to this
 _LAST_KILL = 0.9  # share of the trials that are done when the last kill comes
 _PATIENCE_SECONDS = 300.0  # without a result, after which a study is stuck
 _JOURNAL_TRIALS = 60
+_SLOW_SECONDS = 1.0  # a hostile file that takes longer counts as stuck
+_FROZEN_SHARE, _FROZEN_TIMEOUT = 0.25, 3.0
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ def run_with_kills(
     trials: int,
     kills: int,
     patience: float = _PATIENCE_SECONDS,
+    **options: Any,
 ) -> Outcome:
     """Run a study, kill parts of it meanwhile, and return what an audit finds.
 
@@ -94,9 +97,11 @@ def run_with_kills(
         Length of the study; number of kills, spread evenly over it.
     patience
         Seconds without a result after which the study is stuck, and is ended.
+    options
+        Further options of target.py.
     """
     clock = time.monotonic()
-    target = Target(folder, trials=trials, workers=3)
+    target = Target(folder, trials=trials, workers=3, **options)
     marks = [int((i + 1) * _LAST_KILL * trials / (kills + 1)) for i in range(kills)]
     n_killed = done = 0
     latest = clock
@@ -117,18 +122,14 @@ def run_with_kills(
     if target.driver.returncode != 0:
         output = target.output
     found = examine(folder, trials, target.seen, all_received=kill is not kill_driver)
+    row = _row(name, found, n_killed, kills, time.monotonic() - clock)
+    return replace(row, output=output)
+
+
+def _row(name: str, found: Findings, faults: int, wanted: int, seconds: float) -> Outcome:
+    harm = (len(found.lost), len(found.twice), len(found.stuck))
     return Outcome(
-        name,
-        found.done,
-        found.failed,
-        n_killed,
-        kills,
-        found.evaluations,
-        len(found.lost),
-        len(found.twice),
-        len(found.stuck),
-        time.monotonic() - clock,
-        output,
+        name, found.done, found.failed, faults, wanted, found.evaluations, *harm, seconds
     )
 
 
@@ -151,6 +152,60 @@ def damage_journal(folder: Path, records: int, flips: int) -> list[Outcome]:
         Outcome(name, None, None, cuts, cuts, None, bad, 0, 0, middle - start),
         Outcome("bit flips", None, None, flips, flips, None, unnoticed, 0, 0, end - middle),
     ]
+
+
+def trouble_storage(name: str, folder: Path, trials: int) -> Outcome:
+    """Return the row of a study whose disk is full, or whose journal is replaced."""
+    trouble, message = _TROUBLE[name]
+    clock = time.monotonic()
+    found, noticed = run_with_trouble(trouble, message, folder, trials)
+    return _row(f"{name}, resumed", found, int(noticed), 1, time.monotonic() - clock)
+
+
+def freeze(folder: Path, trials: int) -> Outcome:
+    """Return the row of trials that freeze before their first message, and must time out."""
+    options = {"frozen": _FROZEN_SHARE, "timeout": _FROZEN_TIMEOUT}
+    row = run_with_kills("frozen at once", kill_nothing, folder, trials, 0, **options)
+    events = read_events(folder)
+    frozen = {e["number"] for e in events
+              if e["kind"] == "asked" and e["config"]["x"] < _FROZEN_SHARE}  # fmt: skip
+    late = {e["number"] for e in events if e["kind"] == "failed" and e["cause"] == "timeout"}
+    return replace(row, failed=(row.failed or 0) - len(frozen & late), faults=len(frozen & late),
+                   wanted=len(frozen))  # fmt: skip
+
+
+def read_hostile(folder: Path, files: int) -> list[Outcome]:
+    """Return a row for each kind of hostile file; an error that is not raybo's counts as lost."""
+    from raybo.benchmarks.faults.fuzz import KINDS, fuzz  # noqa: PLC0415  (needs the extra `dev`)
+
+    folder.mkdir(parents=True)
+    rows = []
+    for kind in KINDS:
+        clock = time.monotonic()
+        found = fuzz(kind, files, folder)
+        slow = int(found.slowest > _SLOW_SECONDS)
+        rows.append(
+            Outcome(
+                f"hostile {kind}, slowest {found.slowest:.2f} s",
+                None,
+                None,
+                found.n_files,
+                found.n_files,
+                None,
+                found.errors.total(),
+                0,
+                slow,
+                time.monotonic() - clock,
+                "\n".join(found.errors),
+            )
+        )
+    return rows
+
+
+_TROUBLE: dict[str, tuple[Callable[[Target], None], str]] = {
+    "disk full": (fill_disk, "cannot write"),
+    "journal replaced": (replace_journal, "replaced, moved or removed"),
+}
 
 
 def print_outcomes(outcomes: list[Outcome], console: Console) -> None:
@@ -183,7 +238,7 @@ def print_outcomes(outcomes: list[Outcome], console: Console) -> None:
 
 
 @click.command()
-@click.option("--only", default=",".join(SCENARIOS), help="comma-separated scenarios")
+@click.option("--only", default="", help="comma-separated scenarios  [default: all but soak]")
 @click.option("--worker-kills", default=40)
 @click.option("--worker-trials", default=200)
 @click.option("--node-kills", default=5)
@@ -194,50 +249,63 @@ def print_outcomes(outcomes: list[Outcome], console: Console) -> None:
 @click.option("--driver-trials", default=200)
 @click.option("--records", default=20, help="last records of a journal that is cut")
 @click.option("--flips", default=1000, help="bits flipped in a journal, one at a time")
+@click.option("--storage-trials", default=60, help="of the studies with a full disk or a copy")
+@click.option("--frozen-trials", default=40)
+@click.option("--files", default=1000, help="hostile files of each kind")
 @click.option("--minutes", default=60.0, help="length of the soak")
 @click.option("--every", default=10.0, help="mean seconds between two kills of the soak")
 @click.option("--folder", type=click.Path(path_type=Path), help="keep journals and logs here")
-def command(only: str, folder: Path | None, minutes: float, every: float, **n: int) -> None:
-    """Kill workers, nodes, coordinators and drivers; damage a journal; count the losses.
+def command(only: str, folder: Path | None, **n: Any) -> None:
+    """Kill, freeze, fill, replace and damage what a study needs; count the losses.
 
     Exits with 1 when a result was lost or counted twice, or a trial got stuck or failed.
     """
-    chosen = only.split(",")
-    known = (*SCENARIOS, "soak")
-    if unknown := set(chosen) - set(known):
-        raise BenchmarkError(f"no scenario {', '.join(unknown)}; there are {', '.join(known)}")
     console, outcomes = wide_console(), []
     home = Path(tempfile.mkdtemp(prefix="raybo-chaos-")) if folder is None else folder
-    if "soak" in chosen:
-        chosen.remove("soak")
-        with LocalCluster(SOAK_NODES) as cluster:
-            soak = run_soak(cluster, home / "soak", 60 * minutes, every)
-        print_soak(soak, console)
-        if not soak.good:
-            sys.exit(1)
-    if not chosen:
-        return
     with LocalCluster() as cluster:
-        kills: dict[str, tuple[Kill, int, int]] = {
-            "workers": (kill_worker, n["worker_trials"], n["worker_kills"]),
-            "nodes": (make_kill_node(cluster), n["node_trials"], n["node_kills"]),
-            "coordinator": (
-                make_kill_coordinator(),
-                n["coordinator_trials"],
-                n["coordinator_kills"],
-            ),
-            "drivers": (kill_driver, n["driver_trials"], n["driver_kills"]),
-        }
-        for scenario in chosen:
-            if scenario == "journal":
-                outcomes += damage_journal(home / scenario, n["records"], n["flips"])
-            else:
-                kill, trials, count = kills[scenario]
-                name = f"{scenario.removesuffix('s')} kills"
-                outcomes.append(run_with_kills(name, kill, home / scenario, trials, count))
-            console.print(f"{scenario}: {'good' if outcomes[-1].good else 'BAD'}")
+        known = scenarios(cluster, n, console)
+        chosen = only.split(",") if only else [name for name in known if name != "soak"]
+        if unknown := set(chosen) - set(known):
+            raise BenchmarkError(f"no scenario {', '.join(unknown)}; there are {', '.join(known)}")
+        for name in chosen:
+            rows = known[name](home / name)
+            console.print(f"{name}: {'good' if all(row.good for row in rows) else 'BAD'}")
+            outcomes += rows
     print_outcomes(outcomes, console)
     if folder is None:
         shutil.rmtree(home)
     if not all(outcome.good for outcome in outcomes):
         sys.exit(1)
+
+
+def scenarios(
+    cluster: LocalCluster, n: Mapping[str, Any], console: Console
+) -> dict[str, Callable[[Path], list[Outcome]]]:
+    """Return what can be done to a study, each in a new folder."""
+
+    def kills(part: str, kill: Kill) -> Callable[[Path], list[Outcome]]:
+        trials, count = n[f"{part}_trials"], n[f"{part}_kills"]
+        return lambda place: [run_with_kills(f"{part} kills", kill, place, trials, count)]
+
+    def trouble(name: str) -> Callable[[Path], list[Outcome]]:
+        return lambda place: [trouble_storage(name, place, n["storage_trials"])]
+
+    def soak(place: Path) -> list[Outcome]:
+        done = run_soak(cluster, place, 60 * n["minutes"], n["every"])
+        console.print(describe(done))
+        count, found = done.kills.total(), done.findings
+        row = _row("soak", found, count, count, done.seconds)
+        return [replace(row, output=done.output)]
+
+    return {
+        "workers": kills("worker", kill_worker),
+        "nodes": kills("node", make_kill_node(cluster)),
+        "coordinator": kills("coordinator", make_kill_coordinator()),
+        "drivers": kills("driver", kill_driver),
+        "journal": lambda place: damage_journal(place, n["records"], n["flips"]),
+        "disk": trouble("disk full"),
+        "replaced": trouble("journal replaced"),
+        "frozen": lambda place: [freeze(place, n["frozen_trials"])],
+        "hostile": lambda place: read_hostile(place, n["files"]),
+        "soak": soak,
+    }

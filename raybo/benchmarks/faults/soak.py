@@ -10,8 +10,6 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
 from raybo.benchmarks.faults.audit import Findings, examine
 from raybo.benchmarks.faults.cluster import LocalCluster
 from raybo.benchmarks.faults.kills import (
@@ -24,8 +22,7 @@ from raybo.benchmarks.faults.kills import (
     make_kill_node,
 )
 
-NODES = 2
-WORKERS = 2
+_WORKERS = 2
 _EVALUATION = (0.5, 2.0)  # seconds, shortest and longest
 _LOOK_SECONDS = 0.2  # between two looks at the journal
 _PATIENCE_SECONDS = 300.0  # without a result, after which the study is stuck
@@ -40,15 +37,7 @@ class Soak:
     kills: Counter[str]  # by what was killed
     recoveries: list[float]  # seconds from a kill to the end of a trial that started after it
     findings: Findings
-    ended: bool  # whether the driver ended without an error when it was told to
-    output: str  # end of the drivers' output, unless it did
-
-    @property
-    def good(self) -> bool:
-        """Return whether nothing was lost, doubled, stuck or failed."""
-        found = self.findings
-        harm = len(found.lost) + len(found.twice) + len(found.stuck) + found.failed
-        return harm == 0 and self.ended
+    output: str  # end of the drivers' output, unless the last ended well when it was told to
 
 
 def run_soak(cluster: LocalCluster, folder: Path, seconds: float, every: float) -> Soak:
@@ -65,7 +54,7 @@ def run_soak(cluster: LocalCluster, folder: Path, seconds: float, every: float) 
         "proposer": kill_proposer,
     }
     begin = time.monotonic()
-    target = Target(folder, trials=10**9, workers=WORKERS, seconds=_EVALUATION)
+    target = Target(folder, trials=10**9, workers=_WORKERS, seconds=_EVALUATION)
     done, recoveries = Counter[str](), list[float]()
     try:
         while time.monotonic() - begin < seconds and _wait(target, time.time()) is not None:
@@ -86,7 +75,7 @@ def run_soak(cluster: LocalCluster, folder: Path, seconds: float, every: float) 
     target.look()
     findings = examine(folder, None, target.seen, all_received=False)
     output = "" if ended else target.output
-    return Soak(time.monotonic() - begin, done, recoveries, findings, ended, output)
+    return Soak(time.monotonic() - begin, done, recoveries, findings, output)
 
 
 def _wait(target: Target, since: float) -> float | None:
@@ -100,21 +89,16 @@ def _wait(target: Target, since: float) -> float | None:
     return time.monotonic() - begin
 
 
-def print_soak(soak: Soak, console: Console) -> None:
-    """Print what a soak found."""
-    found, times = soak.findings, sorted(soak.recoveries)
+def describe(soak: Soak) -> str:
+    """Return what was killed how often, and how soon the study went on, in words."""
     kinds = ", ".join(f"{n} of a {name}" for name, n in soak.kills.most_common())
-    console.print(
-        f"soak of {soak.seconds / 60:.0f} minutes: {found.done} trials done, {found.failed} "
-        f"failed, {found.evaluations} evaluations; {soak.kills.total()} kills ({kinds}); lost "
-        f"{len(found.lost)}, twice {len(found.twice)}, stuck {len(found.stuck)}"
+    text = f"soak of {soak.seconds / 60:.0f} minutes, {soak.kills.total()} kills: {kinds}"
+    times = sorted(soak.recoveries)
+    if len(times) < 2:
+        return text
+    late = statistics.quantiles(times, n=20, method="inclusive")[-1]
+    return (
+        f"{text}; from a kill to the end of a trial that started after it: p50 "
+        f"{statistics.median(times):.1f} s, p95 {late:.1f} s, longest {times[-1]:.1f} s (a trial "
+        f"takes {_EVALUATION[0]:g} to {_EVALUATION[1]:g} s)"
     )
-    if len(times) > 1:
-        cuts = statistics.quantiles(times, n=20, method="inclusive")
-        console.print(
-            f"from a kill to the end of a trial that started after it: p50 "
-            f"{statistics.median(times):.1f} s, p95 {cuts[-1]:.1f} s, longest {times[-1]:.1f} s "
-            f"(a trial takes {_EVALUATION[0]:g} to {_EVALUATION[1]:g} s)"
-        )
-    if soak.output:
-        console.print(soak.output, markup=False)

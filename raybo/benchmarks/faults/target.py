@@ -18,15 +18,25 @@ _RETRIES = 1000  # no trial fails for being killed
 @click.option("--trials", default=200)
 @click.option("--workers", default=4)
 @click.option("--seconds", nargs=2, default=(0.2, 0.6), help="shortest and longest evaluation")
-def command(folder: Path, trials: int, workers: int, seconds: tuple[float, float]) -> None:
+@click.option("--frozen", default=0.0, help="share of the trials that freeze at once")
+@click.option("--timeout", type=float, help="seconds that an evaluation may take")
+def command(
+    folder: Path,
+    trials: int,
+    workers: int,
+    seconds: tuple[float, float],
+    frozen: float,
+    timeout: float | None,
+) -> None:
     """Run, or resume, the study in FOLDER."""
     result = optimize(
-        LoggedObjective(str(folder), seconds),
+        LoggedObjective(str(folder), seconds, frozen),
         {"x": Float(0, 1)},
         method="random",
         max_trials=trials,
         workers=workers,
         resources={"num_cpus": 0.5},
+        timeout=timeout,
         retries=_RETRIES,
         storage=folder,
         name=STUDY,

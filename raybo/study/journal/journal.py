@@ -144,7 +144,7 @@ class Journal:
                 "make room or repair the disk, then resume the study"
             ) from error
         self._seq, self._size = seq + len(lines), self._size + len(data)
-        self._check_size()
+        self._check_file()
 
     def close(self) -> None:
         """Close the file and release the lock."""
@@ -159,6 +159,10 @@ class Journal:
         if self._broken:
             raise JournalError(f"{self.path}: takes no more records: {self._broken}")
         self._lock.check()
+        self._check_file()
+
+    def _check_file(self) -> None:
+        """Raise when the file is not in its place, or another writer has changed it."""
         mine = os.fstat(self._fd)
         if not self._in_place(mine):
             self._broken = "it was replaced or removed"
@@ -166,11 +170,7 @@ class Journal:
                 f"{self.path}: replaced, moved or removed while the study was running; put back "
                 "the file with all its records, then resume the study"
             )
-        self._check_size()
-
-    def _check_size(self) -> None:
-        """Raise when another writer has changed the file; without locks that can happen."""
-        size = os.fstat(self._fd).st_size
+        size = mine.st_size
         if size != self._size:
             self._broken = "another writer changed it"
             raise JournalError(
@@ -203,7 +203,7 @@ class Journal:
         """Move bytes after the last record aside; keep a record that lost only its newline."""
         found = self.contents
         self._size = found.size + len(found.tail)
-        self._check_size()
+        self._check_file()
         if not found.tail:
             return
         aside = _keep_aside(self.path, found.tail)

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from raybo.errors import JournalError
+from raybo.errors import MALFORMED, JournalError
 from raybo.study.journal.journal import Contents
 from raybo.study.trial import State, TrialRecord
 
@@ -103,7 +103,7 @@ class Record:
         try:
             _check_types(event, _TYPES[str(kind)])
             handler(event)
-        except _MALFORMED as error:
+        except MALFORMED as error:
             raise JournalError(f"a malformed record of the kind {kind!r}: {error!r}") from error
 
     @property
@@ -199,9 +199,6 @@ class Record:
             what = "was never asked" if entry is None else f"is {entry.trial.state} already"
             raise JournalError(f"a record about trial {number}, which {what}")
         return entry
-
-
-_MALFORMED = (KeyError, TypeError, ValueError, AttributeError)
 
 
 def _check_types(event: Mapping[str, Any], types: Mapping[str, Any]) -> None:

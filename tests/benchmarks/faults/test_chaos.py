@@ -7,12 +7,8 @@ from pathlib import Path
 import pytest
 import ray
 
-from raybo.benchmarks.faults.chaos import (
-    Target,
-    kill_worker,
-    make_kill_coordinator,
-    run_with_kills,
-)
+from raybo.benchmarks.faults.chaos import run_with_kills
+from raybo.benchmarks.faults.kills import Target, kill_worker, make_kill_coordinator
 
 
 @pytest.mark.ray
