@@ -60,6 +60,8 @@ class Objective:
 def finite_number(value: Any, what: str) -> float:
     """Return `value` as a finite float; zero-dimensional arrays and tensors count as numbers."""
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        if bool(getattr(value, "mask", False)):  # numpy's masked scalar would count as 0
+            raise ObjectiveError(f"{what} a masked value, not a number")
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ObjectiveError(f"{what} {_short(value)} ({type(value).__name__}), not a number")

@@ -35,6 +35,7 @@ def test_a_dict_gives_the_metric_and_the_rest() -> None:
         (np.zeros(3), "ndarray"),
         (10**400, "an integer too large for a float"),
         (True, "bool"),
+        (np.ma.masked, "a masked value"),
         ({"a": 1, "b": 2}, "name the one to optimise with metric="),
     ],
 )

@@ -8,6 +8,7 @@ interprets them.
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import json
 import logging
@@ -256,6 +257,7 @@ def fuzz(kind: str, examples: int, folder: Path) -> Fuzzed:
     )
     @hypothesis.given(strategy)
     def try_one(item: Any) -> None:
+        gc.disable()  # hypothesis has made most of the garbage
         clock = time.process_time()
         try:
             check(item, folder)
@@ -265,6 +267,7 @@ def fuzz(kind: str, examples: int, folder: Path) -> Fuzzed:
             found.errors[place] += 1
         found.n_files += 1
         found.slowest = max(found.slowest, time.process_time() - clock)
+        gc.enable()
 
     old = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
