@@ -37,47 +37,82 @@ class Result(Outcome):
 
         return None if self.best_trial is None else text.json_text(self, self.best_trial)
 
-    def plot_history(self, optimum: float | None = None) -> Any:
-        """Return a plotly figure of the values and the best so far; with `optimum`, the regret."""
-        from raybo.report import plots
+    def importances(self) -> dict[str, float]:
+        """Return the share of each parameter in the variation of the values, the largest first.
 
-        return plots.plot_history(self, optimum)
+        A Gaussian process is fitted to the trials that have a value, whatever the method was. A
+        share is the part of the variance of its mean over the space that the parameter makes
+        alone (first-order Sobol index). Shares sum to at most 1; what is missing are effects of
+        parameters together. A parameter of a branch counts by what it does to the whole space.
+
+        Raises
+        ------
+        StudyError
+            When the study cannot tell: too few values, all values equal, or a box of too many
+            coordinates.
+        """
+        from raybo.report import summary
+
+        return summary.importances(self)
+
+    def plot_history(self, optimum: float | None = None) -> Any:
+        """Return a plotly figure of the values and the best so far; with `optimum`, the regret.
+
+        Buttons switch to a log scale.
+        """
+        from raybo.report import plots
+        from raybo.report.summary import Sheet
+
+        return plots.plot_history(Sheet(self), optimum)
 
     def plot_importances(self) -> Any:
         """Return a figure of how much each parameter matters."""
         from raybo.report import plots
+        from raybo.report.summary import Sheet
 
-        return plots.plot_importances(self)
+        return plots.plot_importances(Sheet(self))
+
+    def plot_contour(self) -> Any:
+        """Return a figure of the model's mean over the two parameters that matter most."""
+        from raybo.report import plots
+        from raybo.report.summary import Sheet
+
+        return plots.plot_contour(Sheet(self))
 
     def plot_slices(self) -> Any:
         """Return a figure of the values against each of the parameters that matter most."""
         from raybo.report import plots
+        from raybo.report.summary import Sheet
 
-        return plots.plot_slices(self)
+        return plots.plot_slices(Sheet(self))
 
     def plot_parallel(self) -> Any:
         """Return a figure of the trials in parallel coordinates."""
         from raybo.report import plots
+        from raybo.report.summary import Sheet
 
-        return plots.plot_parallel(self)
+        return plots.plot_parallel(Sheet(self))
 
     def plot_timeline(self) -> Any:
         """Return a figure of the trial that each worker ran at each moment."""
         from raybo.report import plots
+        from raybo.report.summary import Sheet
 
-        return plots.plot_timeline(self)
+        return plots.plot_timeline(Sheet(self))
 
     def plot_tree(self) -> Any:
-        """Return a figure of the evaluations per branch of a conditional space."""
+        """Return a figure of the values of each branch of a conditional space."""
         from raybo.report import plots
+        from raybo.report.summary import Sheet
 
-        return plots.plot_tree(self)
+        return plots.plot_tree(Sheet(self))
 
     def plot_directions(self) -> Any:
-        """Return a figure of the directions that `rpp` learnt."""
+        """Return a figure of the directions that `rpp` or `ridge` learnt."""
         from raybo.report import plots
+        from raybo.report.summary import Sheet
 
-        return plots.plot_directions(self)
+        return plots.plot_directions(Sheet(self))
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write an HTML report."""

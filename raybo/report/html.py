@@ -1,19 +1,36 @@
-"""Write a report of a study as one HTML file, which opens offline."""
+"""Write a report of a study as one HTML file, which opens offline.
+
+A report is a row of panels, each a function of the `Sheet` of the study that returns a `Section`,
+or None where there is nothing to show. To add one, write it and name it in `PANELS`.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import platform
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from raybo.errors import RayboError
+import raybo
+from raybo.errors import RayboError, StudyError
 from raybo.report import plots, summary
-from raybo.report.text import config_text, duration, method_text
+from raybo.report.summary import Sheet, short
+from raybo.report.text import (
+    EXACT_COORDINATES,
+    duration,
+    json_text,
+    method_text,
+    python_text,
+    shorten,
+)
+from raybo.space.columns import Column
+from raybo.space.values import listed
 from raybo.study.outcome import Outcome, encodable
-from raybo.study.trial import State
+from raybo.study.trial import State, Trial
 
 try:
     import jinja2
@@ -22,18 +39,23 @@ except ImportError:  # pragma: no cover  (the extra is installed for the tests)
     raise RayboError("a report needs Jinja2: pip install 'raybo[report]'") from None
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
+_OPEN_ROWS = 12  # of a table; the others are folded away
+_TABLE_TRIALS = 10_000  # the best and the failed; a browser sorts as many at once
+_TABLE_COLUMNS = 60  # parameters, those that matter most first
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report: a figure, a text or a table."""
+    """A part of the report: figures, a table, or what the template has a form for."""
 
-    title: str = ""  # figures have their own
+    title: str
     note: str = ""
-    figure: Any = None
-    text: str = ""
+    figures: Sequence[Any] = ()
     head: Sequence[str] = ()
     rows: Sequence[Sequence[Any]] = ()
+    form: str = ""  # name of a part of the template, which `data` is for
+    data: Any = None
+    half: bool = False  # whether it stands beside its neighbour on a wide screen
 
 
 def write_report(
@@ -65,78 +87,291 @@ def render(outcome: Outcome, optimum: float | None = None) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["figure"] = _figure_json
+    sheet = Sheet(outcome)
+    found = [_history(sheet, optimum), *(panel(sheet) for panel in PANELS)]
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         outcome=outcome,
         method=method_text(outcome.method),
-        facts=_facts(outcome),
-        sections=list(_sections(outcome, optimum)),
+        facts=list(_facts(outcome)),
+        sections=[section for section in found if section is not None],
+        open_rows=_OPEN_ROWS,
         plotlyjs=get_plotlyjs(),
         plotly_config=plots.CONFIG,
     )
 
 
-def _facts(outcome: Outcome) -> Iterator[tuple[str, str]]:
+def _figure_json(figure: Any) -> str:
+    """A figure as JSON, without its title and colours: the page has its own.
+
+    plotly writes <, > and / as escapes, so its JSON may stand in a script.
+    """
+    layout = figure.layout
+    above = layout.updatemenus or (layout.showlegend and layout.legend.y > 0)
+    top = 40 if above else 12 if layout.margin.t == plots.TITLE_HEIGHT else layout.margin.t
+    figure = type(figure)(figure).update_layout(title=None, template=None, margin_t=top)
+    return str(figure.to_json())
+
+
+def _facts(outcome: Outcome) -> list[tuple[str, str]]:
     best = outcome.best_trial
-    yield f"best {outcome.metric or 'value'}", "none" if best is None else f"{best.value:.8g}"
-    yield "at trial", "-" if best is None else str(best.number)
-    yield "done", str(sum(t.state is State.DONE for t in outcome.trials))
-    yield "failed", str(sum(t.state is State.FAILED for t in outcome.trials))
-    yield "time", duration(outcome.elapsed)
-    if outcome.use is not None:
-        yield "workers busy", f"{outcome.use:.0%}"
-
-
-def _sections(outcome: Outcome, optimum: float | None) -> Iterator[Section]:
-    if outcome.best_config is not None:
-        yield Section("Best config", text=config_text(outcome.best_config))
-    if summary.done(outcome):
-        yield Section(figure=plots.plot_history(outcome, optimum))
-        if summary.columns(outcome):
-            yield Section(
-                figure=plots.plot_importances(outcome),
-                note="How much of the spread of the values each parameter explains alone; "
-                "interactions do not show, and regions that were left early count for less.",
-            )
-            yield Section(figure=plots.plot_slices(outcome))
-            yield Section(
-                figure=plots.plot_parallel(outcome), note="Drag along an axis to select."
-            )
-    if summary.lanes(outcome):
-        yield Section(figure=plots.plot_embeddings(outcome))
-    if summary.branches(outcome):
-        yield Section(figure=plots.plot_tree(outcome))
-    yield from _structure(outcome)
-    if summary.timeline(outcome):
-        yield Section(figure=plots.plot_timeline(outcome))
-    failed = summary.failures(outcome)
-    if failed:
-        rows = [(n, reason, ", ".join(map(str, first))) for reason, n, first in failed]
-        yield Section("Failures", head=("count", "reason", "first trials"), rows=rows)
-    yield _resume(outcome)
-
-
-def _structure(outcome: Outcome) -> Iterator[Section]:
-    """Groups and directions that an additive method has learnt."""
-    memo = summary.structure(outcome)
-    if memo and "ridge" not in memo:
-        names = [c.name for c in outcome.space.columns]
-        groups = [(i, ", ".join(names[j] for j in g)) for i, g in enumerate(memo["groups"])]
-        title = "Groups of parameters that the model adds up"
-        yield Section(title, head=("group", "parameters"), rows=groups)
-    if summary.directions(outcome) is not None:
-        yield Section(
-            figure=plots.plot_directions(outcome),
-            note="The model is a function of these combinations of the parameters, each from 0 "
-            "to 1.",
-        )
-
-
-def _resume(outcome: Outcome) -> Section:
-    name, storage = outcome.name, outcome.location.rstrip("/").rpartition("/")[0]
-    more = 2 * max(1, len(outcome.trials))
-    lines = [
-        f"raybo resume {quote(name)} --trials {more} --storage {quote(storage)}",
-        f"raybo.optimize(objective, space, name={name!r}, storage={storage!r}, max_trials={more})",
+    states = [t.state for t in outcome.trials]
+    facts = [
+        (f"best {outcome.metric or 'value'}", "none" if best is None else f"{best.value:.6g}"),
+        ("at trial", "-" if best is None else str(best.number)),
+        ("done", str(states.count(State.DONE))),
+        ("failed", str(states.count(State.FAILED))),
+        ("time", duration(outcome.elapsed)),
     ]
-    note = f"A study continues from its journal: {outcome.location}"
-    return Section("Resume", note, text="\n".join(lines))
+    return facts if outcome.use is None else [*facts, ("workers busy", f"{outcome.use:.0%}")]
+
+
+def _history(sheet: Sheet, optimum: float | None) -> Section | None:
+    if not sheet.trials:
+        return None
+    note = "A star marks the best trial, red crosses those that failed."
+    return Section("History", note, [plots.plot_history(sheet, optimum)], half=True)
+
+
+def _best(sheet: Sheet) -> Section | None:
+    """The best config beside the space: values, ranges, and code to copy."""
+    outcome, best = sheet.outcome, sheet.outcome.best_trial
+    if best is None or sheet.best is None:
+        return None
+    rows = []
+    for column in sheet.columns[:EXACT_COORDINATES]:
+        here = bool(sheet.active[sheet.best, column.index])
+        place = float(sheet.rows[sheet.best, column.index])
+        value = column.parameter.decode(place) if here else None
+        rows.append(
+            {
+                "name": column.name,
+                "value": _value_text(value) if here else "-",
+                "place": f"{100 * place:.1f}" if here else None,
+                "range": range_text(column),
+                "share": None if sheet.why_no_model else sheet.importances[column.name],
+            }
+        )
+    note = "" if rows else f"{outcome.space!r}: coordinates are computed when they are read."
+    copies = [("Python", python_text(outcome, best)), ("JSON", json_text(outcome, best))]
+    data = {"rows": rows, "copies": copies}
+    return Section("Best config", note, form="best", data=data, half=True)
+
+
+def _value_text(value: Any) -> str:
+    return short(value) if isinstance(value, float) else shorten(str(value), 60)
+
+
+def range_text(column: Column) -> str:
+    """Return what values a parameter may have: "1e-5 to 0.1, log"."""
+    parameter: Any = column.parameter
+    if column.kind == "choice":
+        return f"one of {listed(map(str, parameter.branches))}".replace("'", "")
+    if column.kind == "categorical":
+        return "one of " + shorten(", ".join(map(str, parameter.values)), 80)
+    text = f"{short(parameter.low)} to {short(parameter.high)}"
+    step = parameter.step
+    if step and (column.kind == "float" or step != 1):
+        text += f" by {short(step)}"
+    return text + (", log" if parameter.log else "")
+
+
+def _importances(sheet: Sheet) -> Section | None:
+    if not sheet.outcome.space.dense or not sheet.trials:
+        return None
+    title = "Which parameters matter"
+    if sheet.why_no_model:
+        return Section(title, f"Not known: {sheet.why_no_model}.", half=True)
+    note = (
+        "Share of the variation of the model's mean over the whole space that a parameter makes "
+        "alone; what parameters do together is the last bar. "
+        f"Of the values of left-out trials the model explains {sheet.surface.explained:.0%}."
+    )
+    return Section(title, note, [plots.plot_importances(sheet)], half=True)
+
+
+def _contour(sheet: Sheet) -> Section | None:
+    try:
+        figure = plots.plot_contour(sheet)
+    except StudyError:  # what is missing, the panel of importances says
+        return None
+    note = "What the model expects, the other parameters as in the best config: darker is better."
+    return Section("The two that matter most", note, [figure], half=True)
+
+
+def _slices(sheet: Sheet) -> Section | None:
+    if not sheet.columns or not sheet.trials:
+        return None
+    note = "Each dot is a trial, darker ones are later; the star is the best, red crosses failed."
+    if not sheet.why_no_model:
+        note += " Grey: what the model expects, the other parameters as in the best config."
+    if len(sheet.columns) > len(figures := plots.slices(sheet)):
+        note += f" The {len(figures)} that matter most of {len(sheet.columns)}."
+    return Section("Slices", note, figures)
+
+
+def _failures(sheet: Sheet) -> Section | None:
+    found = summary.failures(sheet.outcome)
+    if not found:
+        return None
+    groups = [
+        {
+            "count": len(reason.trials),
+            "reason": reason.text,
+            "trials": listed([t.number for t in reason.trials], 8),
+            "config": python_text(sheet.outcome, reason.trials[0]),
+            "traceback": sheet.outcome.tracebacks.get(reason.trials[0].number, ""),
+        }
+        for reason in found
+    ]
+    note = "Reasons that differ only by numbers are one line; open it for the first config."
+    return Section("Failures", note, form="failures", data=groups)
+
+
+def _parallel(sheet: Sheet) -> Section | None:
+    if not sheet.columns or not sheet.done.any():
+        return None
+    note = "Darker lines are better, red ones failed. Drag along an axis to select."
+    return Section("Parallel coordinates", note, [plots.plot_parallel(sheet)])
+
+
+def _branches(sheet: Sheet) -> Section | None:
+    if not summary.branches(sheet.outcome) or not sheet.done.any():
+        return None
+    note = "Every trial of a branch by its value; in brackets how many have one."
+    return Section("Branches", note, [plots.plot_tree(sheet)])
+
+
+def _embeddings(sheet: Sheet) -> Section | None:
+    found = summary.lanes(sheet.outcome)
+    if not found:
+        return None
+    figures = plots.plot_embeddings(sheet)
+    note = f"Random embeddings of {found[0].points.shape[1]} dimensions. "
+    if found[0].points.shape[1] == 2:
+        note += "Each plane is one embedding, its dots are trials; darker is better. "
+    share = sum(lane.clipped for lane in found) / len(found)
+    note += f"On average {share:.0%} of the coordinates lay outside the box, and were moved to "
+    note += "its edge."
+    return Section("Embeddings", note, figures)
+
+
+def _groups(sheet: Sheet) -> Section | None:
+    memo = summary.structure(sheet.outcome)
+    if not memo or "ridge" in memo:
+        return None
+    names = [c.name for c in sheet.outcome.space.columns]
+    groups = [(i + 1, ", ".join(names[j] for j in g)) for i, g in enumerate(memo["groups"])]
+    title = "Groups of parameters that the model adds up"
+    return Section(title, head=("group", "parameters"), rows=groups)
+
+
+def _directions(sheet: Sheet) -> Section | None:
+    if summary.directions(sheet.outcome) is None:
+        return None
+    note = "The model is a function of these combinations of the parameters, each from 0 to 1."
+    return Section("Directions that the model learnt", note, [plots.plot_directions(sheet)])
+
+
+def _trials(sheet: Sheet) -> Section | None:
+    """Every trial, to sort and to open."""
+    outcome = sheet.outcome
+    if not outcome.trials:
+        return None
+    trials = outcome.trials
+    if len(trials) > _TABLE_TRIALS:
+        worst = float("inf") if outcome.mode == "min" else float("-inf")
+        sign = 1.0 if outcome.mode == "min" else -1.0
+        ranked = sorted(trials, key=lambda t: sign * (worst if t.value is None else t.value))
+        trials = sorted(ranked[:_TABLE_TRIALS], key=lambda t: t.number)
+    columns = sheet.columns[:_TABLE_COLUMNS]
+    extra = list(dict.fromkeys(key for t in trials for key in t.extra))
+    data = {
+        "metric": outcome.metric or "value",
+        "mode": outcome.mode,
+        "extra": extra,
+        "columns": [{"path": c.path, "choice": c.kind == "choice"} for c in columns],
+        "best": outcome.best_trial.number if outcome.best_trial else None,
+        "rows": [_table_row(sheet, t, extra, columns) for t in trials],
+    }
+    note = "Click a heading to sort, a trial to see its config."
+    if len(trials) < len(outcome.trials):
+        note += f" The best {len(trials)} of {len(outcome.trials)}."
+    if len(columns) < len(sheet.columns):
+        note += f" The {len(columns)} parameters that matter most of {len(sheet.columns)}."
+    return Section("Trials", note, form="trials", data=data)
+
+
+def _table_row(sheet: Sheet, trial: Trial, extra: list[str], columns: list[Column]) -> list[Any]:
+    """Number, state, value, seconds, extra entries, parameters; a failure's reason comes last."""
+    seconds = None
+    if trial.started is not None and trial.finished is not None:
+        seconds = round(trial.finished - trial.started, 3)
+    flat = summary.flat(sheet.outcome, trial) if columns else {}
+    cells = [trial.extra.get(key) for key in extra] + [flat.get(c.name) for c in columns]
+    plain = [c if isinstance(c, int | float | str | None) else str(c) for c in cells]
+    plain = [c if c == c and c not in (float("inf"), float("-inf")) else str(c) for c in plain]
+    return [trial.number, trial.state.value, trial.value, seconds, *plain, trial.reason or ""]
+
+
+def _workers(sheet: Sheet) -> Section | None:
+    if not summary.timeline(sheet.outcome):
+        return None
+    figure = plots.plot_timeline(sheet)
+    return Section(figure.layout.title.text, figures=[figure])
+
+
+def _about(sheet: Sheet) -> Section:
+    outcome = sheet.outcome
+    stamp = "%Y-%m-%d %H:%M"
+    created = outcome.created
+    facts = [
+        ("objective", outcome.objective or "a function of a script or notebook"),
+        ("goal", f"{outcome.mode}imise {outcome.metric or 'the value'}"),
+        ("method", method_text(outcome.method)),
+        ("parameters", f"{outcome.space.dim:,}"),
+        ("seed", "-" if outcome.seed is None else str(outcome.seed)),
+        ("workers", "-" if outcome.workers is None else str(outcome.workers)),
+        ("started", "-" if not created else time.strftime(stamp, time.localtime(created))),
+        ("ended", outcome.stop_reason),
+        ("report", time.strftime(stamp)),
+        ("versions", f"raybo {raybo.__version__}, Python {platform.python_version()}"),
+    ]
+    return Section("About this study", form="about", data=facts, half=True)
+
+
+def _resume(sheet: Sheet) -> Section:
+    """Commands that continue the study; of its storage only the name, not where it lies."""
+    outcome = sheet.outcome
+    storage = outcome.location.rstrip("/").rpartition("/")[0]
+    if "://" not in storage:
+        storage = Path(storage).name or "."
+    more = 2 * max(1, len(outcome.trials))
+    name = outcome.name
+    code = (
+        f"raybo.optimize(objective, space, name={name!r}, storage={storage!r}, max_trials={more})"
+    )
+    copies = [("Python", code)]
+    if outcome.objective:
+        shell = f"raybo resume {quote(name)} --trials {more} --storage {quote(storage)}"
+        copies.append(("Shell", shell))
+    note = "A study continues from its journal, run in the folder that holds its storage."
+    return Section("Go on", note, form="copies", data=copies, half=True)
+
+
+PANELS = (
+    _best,
+    _importances,
+    _contour,
+    _slices,
+    _failures,
+    _parallel,
+    _branches,
+    _embeddings,
+    _groups,
+    _directions,
+    _trials,
+    _workers,
+    _about,
+    _resume,
+)

@@ -2,111 +2,237 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raybo.arrays import Array, Bools
+from raybo.errors import StudyError
 from raybo.methods.base import lane_of
+from raybo.space.box import Box
+from raybo.space.columns import Column
 from raybo.study.objective import Objective
 from raybo.study.outcome import Outcome, flat_config
 from raybo.study.trial import State, Trial
 
-Array = NDArray[np.float64]
+if TYPE_CHECKING:
+    from raybo.methods.sensitivity import Surface
 
-_BINS = 8  # groups of equal size that a numeric parameter is cut into
+_MOST_ENTRIES = 20_000_000  # of the rows of all trials: 160 MB
+_DECADES = 2.0  # positive values that range over more are drawn on a log scale
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How values are drawn: on a log scale, or between bounds beyond which few bad ones lie."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    @classmethod
+    def of(cls, values: Array, mode: str) -> Scale:
+        """Scale of the values; a linear one leaves out values far worse than nine in ten."""
+        if not len(values):
+            return cls(0.0, 1.0)
+        low, high = float(values.min()), float(values.max())
+        if low > 0 and math.log10(high / low) > _DECADES:
+            return cls(low, high, log=True)
+        if mode == "min":
+            usual = float(np.quantile(values, 0.9))
+            high = min(high, usual + 0.5 * (usual - low))
+        else:
+            usual = float(np.quantile(values, 0.1))
+            low = max(low, usual - 0.5 * (high - usual))
+        return cls(low, high) if high > low else cls(low - 0.5, high + 0.5)
+
+    def place(self, values: Array) -> Array:
+        """Positions of the values, from 0 at `low` to 1 at `high`, and no further."""
+        f = np.log10 if self.log else np.asarray
+        low, high = float(f(self.low)), float(f(self.high))
+        return np.clip((f(values) - low) / (high - low), 0.0, 1.0)
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Positions of round values, with their texts."""
+        nice = np.array(round_numbers(self.low, self.high, self.log))
+        return [(float(u), short(v)) for u, v in zip(self.place(nice), nice, strict=True)]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What the figures of a study are drawn from; each part is computed once, when needed."""
+
+    outcome: Outcome
+
+    @cached_property
+    def trials(self) -> list[Trial]:
+        """Trials that ended, by number; of very many in very many dimensions, a sample."""
+        ended = [t for t in self.outcome.trials if t.state is not State.PENDING]
+        if not self.outcome.space.dense:
+            return ended
+        most = max(1000, _MOST_ENTRIES // self.outcome.space.dim)
+        if len(ended) <= most:
+            return ended
+        best = self.outcome.best_trial
+        return [t for i, t in enumerate(ended) if i % -(-len(ended) // most) == 0 or t is best]
+
+    @cached_property
+    def values(self) -> Array:
+        """Values of `trials`; NaN where one failed."""
+        return np.array([np.nan if t.value is None else t.value for t in self.trials], dtype=float)
+
+    @cached_property
+    def done(self) -> Bools:
+        """Which of `trials` have a value."""
+        return ~np.isnan(self.values)
+
+    @cached_property
+    def best(self) -> int | None:
+        """Index of the best of `trials`."""
+        best = self.outcome.best_trial
+        return next((i for i, t in enumerate(self.trials) if t is best), None)
+
+    @cached_property
+    def rows(self) -> Array:
+        """Rows of `trials`; none for a box too large to have columns."""
+        space = self.outcome.space
+        if not space.dense:
+            return np.empty((len(self.trials), 0))
+        rows = [space.encode(t.config) for t in self.trials]
+        return np.array(rows, dtype=float).reshape(len(rows), space.dim)
+
+    @cached_property
+    def active(self) -> Bools:
+        """Which columns matter in which of `rows`."""
+        return self.outcome.space.active(self.rows)
+
+    @cached_property
+    def scale(self) -> Scale:
+        """How values are drawn."""
+        return Scale.of(self.values[self.done], self.outcome.mode)
+
+    @cached_property
+    def _model(self) -> Surface | StudyError:
+        from raybo.methods.sensitivity import Surface  # noqa: PLC0415  (loads torch)
+
+        space = self.outcome.space
+        if not space.dense:
+            return StudyError(f"{space!r} has too many coordinates to model each of them")
+        loss = Objective(self.outcome.mode).loss
+        losses = np.array([loss(v) for v in self.values[self.done]])
+        try:
+            return Surface.of(space, self.rows[self.done], losses)
+        except StudyError as error:
+            return error
+
+    @property
+    def why_no_model(self) -> str:
+        """Why there is no model of the values; empty where there is one."""
+        return str(self._model) if isinstance(self._model, StudyError) else ""
+
+    @property
+    def surface(self) -> Surface:
+        """Model of the values; StudyError where the study cannot tell."""
+        if isinstance(self._model, StudyError):
+            raise self._model
+        return self._model
+
+    @cached_property
+    def importances(self) -> dict[str, float]:
+        """Share of each parameter, the largest first; StudyError where the study cannot tell."""
+        shares = self.surface.shares
+        names = [c.name for c in self.outcome.space.columns]
+        return {names[i]: float(shares[i]) for i in np.argsort(-shares, kind="stable")}
+
+    @cached_property
+    def columns(self) -> list[Column]:
+        """Columns of the space, those that matter most first; none for a very large box."""
+        columns = self.outcome.space.columns if self.outcome.space.dense else ()
+        if self.why_no_model:
+            return list(columns)
+        return sorted(columns, key=lambda c: -self.importances[c.name])
+
+    def mean(self, rows: Array) -> Array:
+        """Values that the model expects at rows of the cube."""
+        loss = self.surface.mean(rows)
+        return loss if self.outcome.mode == "min" else -loss
+
+
+def importances(outcome: Outcome) -> dict[str, float]:
+    """Return the share of each parameter in the variation of the values, the largest first.
+
+    Raises
+    ------
+    StudyError
+        When the study cannot tell: too few values, or a box of too many coordinates.
+    """
+    return Sheet(outcome).importances
+
+
+def round_numbers(low: float, high: float, log: bool) -> list[float]:
+    """Return at most six round numbers between `low` and `high`."""
+    if not low < high:
+        return [low]
+    if log:
+        first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+        for digits, every in (((1, 2, 5), 1), ((1, 3), 1), *(((1,), k) for k in range(1, 400))):
+            exponents = [e for e in range(first, last + 1) if e % every == 0]
+            found = [float(f"{d}e{e}") for e in exponents for d in digits]
+            found = [v for v in found if low * (1 - 1e-9) <= v <= high * (1 + 1e-9)]
+            if len(found) <= 6:
+                return found if len(found) > 1 else [low, high]
+    step = 10.0 ** math.floor(math.log10((high - low) / 4))
+    step *= next(k for k in (1, 2, 5, 10) if (high - low) / (k * step) <= 6)
+    first = math.ceil(low / step - 1e-9)
+    return [k * step + 0.0 for k in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def short(value: float) -> str:
+    """Return a number as a label: 0.02, 1e-5, 250."""
+    text = f"{value:.4g}"
+    if value and abs(math.log10(abs(value)) - (e := round(math.log10(abs(value))))) < 1e-9:
+        text = f"{value:.0e}" if e <= -3 or e >= 5 else text
+    return re.sub(r"e([+-])0*(\d)", lambda m: f"e{m[1].strip('+')}{m[2]}", text)
+
+
+def column_ticks(column: Column) -> list[tuple[float, str]]:
+    """Return positions on a column, with the texts of the values there."""
+    parameter: Any = column.parameter
+    if column.kind in ("categorical", "choice"):
+        every = -(-parameter.cardinality // 12)
+        values = [parameter.value(k) for k in range(0, parameter.cardinality, every)]
+        return [(parameter.encode(v), str(v)) for v in values]
+    ticks = {}
+    for v in round_numbers(parameter.low, parameter.high, parameter.log):
+        if parameter.grid is not None:  # only its own values have a place
+            step = parameter.step or 1
+            last = parameter.cardinality - 1
+            v = parameter.value(min(max(round((v - parameter.low) / step), 0), last))
+        ticks[parameter.encode(min(max(v, parameter.low), parameter.high))] = short(v)
+    return list(ticks.items())
 
 
 @dataclass(frozen=True)
 class Branch:
-    """One branch of a choice, with its number of evaluations and its best value."""
+    """One branch of a choice, with its trials."""
 
     path: tuple[str, ...]  # names from the root: choice, branch, choice, branch ...
-    count: int
-    best: float | None
+    values: Array  # of its trials that have one
+    numbers: tuple[int, ...]  # of these trials
+    failed: int
 
 
-def done(outcome: Outcome) -> list[Trial]:
-    """Return the trials that have a value, in the order in which they finished."""
-    trials = [t for t in outcome.trials if t.value is not None]
-    return sorted(trials, key=lambda t: (t.finished is None, t.finished or 0.0, t.number))
+@dataclass(frozen=True)
+class Reason:
+    """Failures that are alike."""
 
-
-def values(trials: list[Trial]) -> Array:
-    """Return the values of finished trials."""
-    return np.array([t.value for t in trials], dtype=np.float64)
-
-
-def best_so_far(outcome: Outcome) -> Array:
-    """Return the best value after each finished trial."""
-    found = values(done(outcome))
-    return np.minimum.accumulate(found) if outcome.mode == "min" else np.maximum.accumulate(found)
-
-
-def columns(outcome: Outcome) -> dict[str, list[Any]]:
-    """Return the values of each parameter over the finished trials; None where inactive.
-
-    Keys are paths. A vector has one entry per coordinate; a box too large to have columns has
-    none.
-    """
-    if not outcome.space.dense:
-        return {}
-    rows = [_flat(outcome, t.config) for t in done(outcome)]
-    names = [c.name for c in outcome.space.columns]
-    return {name: [row.get(name) for row in rows] for name in names}
-
-
-def _flat(outcome: Outcome, config: Mapping[str, Any]) -> dict[str, Any]:
-    vector = config.get("x")
-    if hasattr(vector, "chunks"):
-        return {f"x[{i}]": float(v) for i, v in enumerate(np.asarray(vector))}
-    return flat_config(config, outcome.space)
-
-
-def importances(outcome: Outcome) -> dict[str, float]:
-    """Return the share of the spread of the values that each parameter explains alone.
-
-    Notes
-    -----
-    The largest share comes first. The statistic is the adjusted eta squared of the ranks: ranks
-    are grouped by the parameter (its categories, or eight groups of equal size; inactive is one
-    more group), and the share of their variance between groups is reduced by what a parameter
-    without effect explains by chance, (k - 1) / (n - 1) for k groups of n. Ranks are used
-    because a few huge losses would decide otherwise. Interactions do not show, and regions that
-    the search left early count for less.
-    """
-    ranks = np.argsort(np.argsort(values(done(outcome)), kind="stable"), kind="stable")
-    shares = {
-        name: _explained(ranks.astype(np.float64), _groups(entries))
-        for name, entries in columns(outcome).items()
-    }
-    return dict(sorted(shares.items(), key=lambda item: -item[1]))
-
-
-def _groups(entries: list[Any]) -> NDArray[np.intp]:
-    numeric = all(
-        isinstance(e, int | float) and not isinstance(e, bool) for e in entries if e is not None
-    )
-    if not numeric or len(set(entries)) <= _BINS:
-        labels = {e: i for i, e in enumerate(dict.fromkeys(map(repr, entries)))}
-        return np.array([labels[repr(e)] for e in entries])
-    known = np.array([np.nan if e is None else e for e in entries], dtype=np.float64)
-    edges = np.nanquantile(known, np.linspace(0, 1, _BINS + 1)[1:-1])
-    return np.where(np.isnan(known), _BINS, np.searchsorted(edges, known))
-
-
-def _explained(ranks: Array, groups: NDArray[np.intp]) -> float:
-    n, total = len(ranks), float(ranks.var())
-    if n < 3 or total == 0.0:  # two values say nothing about an effect
-        return 0.0
-    present = [ranks[groups == g] for g in np.unique(groups)]
-    between = sum(len(p) * (p.mean() - ranks.mean()) ** 2 for p in present) / n
-    chance = (len(present) - 1) / (n - 1)
-    share = between / total
-    return max(0.0, (share - chance) / (1.0 - chance)) if chance < 1.0 else 0.0
+    text: str  # of the first
+    trials: tuple[Trial, ...]
 
 
 def timeline(outcome: Outcome) -> list[tuple[int, Trial]]:
@@ -123,22 +249,26 @@ def timeline(outcome: Outcome) -> list[tuple[int, Trial]]:
 
 
 def branches(outcome: Outcome) -> list[Branch]:
-    """Return every branch that was tried."""
+    """Return every branch that was tried, outer ones before those inside them."""
     if not outcome.space.dense or all(c.kind != "choice" for c in outcome.space.columns):
         return []
-    better = Objective(outcome.mode).better
-    count: Counter[tuple[str, ...]] = Counter()
-    best: dict[tuple[str, ...], float] = {}
     choices = {c.path for c in outcome.space.columns if c.kind == "choice"}
+    members: dict[tuple[str, ...], list[Trial]] = {}
     for trial in outcome.trials:
         for path in _chosen(trial.config, (), choices):
-            for node in (path[:-1], path):
-                count[node] += 1
-                if trial.value is not None and (
-                    node not in best or better(trial.value, best[node])
-                ):
-                    best[node] = trial.value
-    return [Branch(path, n, best.get(path)) for path, n in sorted(count.items())]
+            members.setdefault(path, []).append(trial)
+    found = []
+    for path, own in sorted(members.items()):
+        done = [t for t in own if t.value is not None]
+        found.append(
+            Branch(
+                path,
+                np.array([t.value for t in done], dtype=float),
+                tuple(t.number for t in done),
+                sum(t.state is State.FAILED for t in own),
+            )
+        )
+    return found
 
 
 def _chosen(
@@ -152,35 +282,44 @@ def _chosen(
             yield from _chosen(value, here, choices)
 
 
-def failures(outcome: Outcome) -> list[tuple[str, int, list[int]]]:
-    """Return the reasons of failures, most frequent first, with counts and the first trials."""
-    failed = [t for t in outcome.trials if t.state is State.FAILED]
-    counts = Counter(t.reason or "no reason given" for t in failed)
-    return [
-        (reason, n, [t.number for t in failed if (t.reason or "no reason given") == reason][:5])
-        for reason, n in counts.most_common()
-    ]
+def failures(outcome: Outcome) -> list[Reason]:
+    """Return the reasons of failures, most frequent first; alike but for numbers is one."""
+    alike: dict[str, list[Trial]] = {}
+    for trial in outcome.trials:
+        if trial.state is State.FAILED:
+            reason = trial.reason or "no reason given"
+            alike.setdefault(re.sub(r"[-+]?\d[\d.,]*(e[-+]?\d+)?", "#", reason), []).append(trial)
+    found = [Reason(own[0].reason or "no reason given", tuple(own)) for own in alike.values()]
+    return sorted(found, key=lambda reason: -len(reason.trials))
 
 
-def lanes(outcome: Outcome) -> list[dict[str, Any]]:
-    """Return one row per lane (embedding of REMBO), counted from 1; none for a single lane."""
-    if outcome.lanes == 1:
-        return []
-    objective = Objective(outcome.mode)
-    rows = []
+@dataclass(frozen=True)
+class Lane:
+    """The trials of one embedding of REMBO that have a value and a place in it."""
+
+    number: int  # from 1
+    points: Array  # (n, d) places in the small box
+    values: Array  # (n,)
+    numbers: tuple[int, ...]
+    clipped: float  # mean share of the coordinates that lay outside the box
+
+
+def lanes(outcome: Outcome) -> list[Lane]:
+    """Return the embeddings of a study by REMBO; none for other methods."""
+    found = []
     for lane in range(outcome.lanes):
-        own = [t for t in outcome.trials if lane_of(t.number, outcome.lanes) == lane]
-        found = [t.value for t in own if t.value is not None]
-        clipped = [t.memo["clipped"] for t in own if "clipped" in t.memo]
-        rows.append(
-            {
-                "embedding": lane + 1,
-                "evaluations": len(found),
-                "best": min(found, key=objective.loss, default=None),
-                "clipped": float(np.mean(clipped)) if clipped else None,
-            }
-        )
-    return rows
+        own = [
+            t
+            for t in outcome.trials
+            if lane_of(t.number, outcome.lanes) == lane and t.value is not None and "z" in t.memo
+        ]
+        if own:
+            points = np.array([t.memo["z"] for t in own], dtype=float)
+            values = np.array([t.value for t in own], dtype=float)
+            clipped = float(np.mean([t.memo.get("clipped", 0.0) for t in own]))
+            numbers = tuple(t.number for t in own)
+            found.append(Lane(lane + 1, points, values, numbers, clipped))
+    return found
 
 
 def structure(outcome: Outcome) -> Mapping[str, Any]:
@@ -189,7 +328,19 @@ def structure(outcome: Outcome) -> Mapping[str, Any]:
 
 
 def directions(outcome: Outcome) -> Array | None:
-    """Return the directions (parameters, directions) of the latest model; None without any."""
+    """Return the directions (parameters, directions) of the latest model; None without any.
+
+    The model of `ridge` knows its directions up to a rotation, so those of most effect are
+    returned, the largest first, as far as they have a hundredth of its effect.
+    """
+    if outcome.method.get("name") == "ridge":
+        fits = (t.memo["theta"] for t in reversed(outcome.trials) if "theta" in t.memo)
+        theta = next(fits, None)
+        if theta is None:
+            return None
+        _, size, axes = np.linalg.svd(np.log(np.array(theta["rows"], dtype=float)))
+        kept = size > 0.01 * size[0]
+        return np.asarray((size[:, None] * axes)[kept].T)
     memo = structure(outcome)
     if "ridge" in memo:
         return np.array(memo["ridge"]["W"])
@@ -197,3 +348,10 @@ def directions(outcome: Outcome) -> Array | None:
         return None
     W, alpha = np.array(memo["W"]), memo["alpha"]
     return np.asarray((1.0 - alpha) * W + alpha * np.eye(len(W)))
+
+
+def flat(outcome: Outcome, trial: Trial) -> dict[str, Any]:
+    """Return the active parameters of a trial by their names; coordinates of a box are x[i]."""
+    if isinstance(outcome.space, Box):
+        return {f"x[{i}]": float(v) for i, v in enumerate(np.asarray(trial.config["x"]))}
+    return flat_config(trial.config, outcome.space)

@@ -42,6 +42,11 @@ class Outcome:
     stop: Stop | None  # None: the study runs, or its last session was killed
     use: float | None  # share of the time that workers were busy in the last session
     lanes: int = 1  # independent searches: `lane_of(trial.number, lanes)`
+    seed: int | None = None
+    objective: str | None = None  # where it can be imported from
+    created: float | None = None  # seconds since the epoch
+    workers: int | None = None  # of the last session
+    tracebacks: Mapping[int, str] = field(default_factory=dict, repr=False)  # of failed trials
 
     @classmethod
     def load(
@@ -71,6 +76,11 @@ class Outcome:
             stop=_stop_of(record),
             use=stopped.get("use") if stopped else None,
             lanes=_lanes_of(header),
+            seed=header.get("seed"),
+            objective=header.get("objective"),
+            created=header.get("created"),
+            workers=record.session.get("settings", {}).get("workers"),
+            tracebacks={n: e.traceback for n, e in record.entries.items() if e.traceback},
         )
 
     @property

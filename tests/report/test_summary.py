@@ -5,36 +5,139 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import pytest
+from scipy.stats import spearmanr
 
+from raybo.errors import StudyError
 from raybo.report import summary
+from raybo.report.summary import Scale, Sheet, column_ticks, round_numbers, short
 from raybo.result import Result
 from raybo.space.box import Box
+from raybo.space.parameters import Categorical, Float, Int
+from raybo.space.space import Space
+from raybo.study.optimizer import Optimizer
 from raybo.study.trial import State, Trial
 
 Make = Callable[..., Result]
 
 
-def test_best_so_far_follows_the_mode_and_the_order_of_finishing(make_result: Make) -> None:
-    for mode, better in (("min", np.minimum), ("max", np.maximum)):
-        result = make_result(60, mode)
-        trials = summary.done(result)
-        assert [t.finished for t in trials] == sorted(t.finished for t in trials)
-        found = summary.best_so_far(result)
-        np.testing.assert_array_equal(found, better.accumulate([t.value for t in trials]))
-        assert found[-1] == result.best_value
-
-
-def test_importances_rank_what_matters_first(make_result: Make) -> None:
-    shares = summary.importances(make_result(300))
-    assert next(iter(shares)) == "lr"
+def test_importances_rank_what_matters_first_and_sum_to_at_most_one(make_result: Make) -> None:
+    shares = make_result(120).importances()
+    assert list(shares)[:2] == ["lr", "comp"]
     assert shares["lr"] > 0.3
     assert shares["comp"] > 0.05
-    assert shares["width"] < 0.05
-    assert all(0.0 <= share <= 1.0 for share in shares.values())
+    assert shares["width"] < 0.02
+    assert list(shares.values()) == sorted(shares.values(), reverse=True)
+    assert 0.9 < sum(shares.values()) <= 1.0
 
 
-def test_importances_of_too_few_trials_are_zero(make_result: Make) -> None:
-    assert set(summary.importances(make_result(2)).values()) <= {0.0}
+def test_importances_do_not_depend_on_the_mode(make_result: Make) -> None:
+    low, high = make_result(60, "min").importances(), make_result(60, "max").importances()
+    assert low == pytest.approx(high)
+
+
+def test_importances_know_weights_that_a_search_of_60_dimensions_found(make_result: Make) -> None:
+    space = Space({f"x{i}": Float(-1, 1) for i in range(60)})
+    weights = 1.0 / (1.0 + np.arange(60))
+    optimizer = Optimizer(space, method="bo", seed=1)
+    for _ in range(60):
+        trial = optimizer.ask()
+        x = np.array(list(trial.config.values()))
+        optimizer.tell(trial.number, float(weights @ (x - 0.3) ** 2))
+    result = replace(make_result(1), space=space, trials=optimizer.trials)
+    shares = result.importances()
+    assert "x0" in list(shares)[:3]
+    found = [shares[f"x{i}"] for i in range(60)]
+    assert spearmanr(found, weights).statistic > 0.25
+
+
+def test_importances_of_a_parameter_without_effect_are_small(make_result: Make) -> None:
+    space = Space(
+        {
+            "lr": Float(1e-4, 1e-1, log=True),
+            "width": Int(8, 256, log=True),
+            "batch": Categorical([16, 32, 64]),
+            "dropout": Float(0, 0.5),
+            "momentum": Float(0.5, 1),
+            "none": Float(1e-6, 1e-2, log=True),
+        }
+    )
+    optimizer = Optimizer(space, method="bo", seed=0)
+    for _ in range(40):
+        trial = optimizer.ask()
+        c = trial.config
+        value = (np.log10(c["lr"]) + 2) ** 2 + 0.3 * (np.log2(c["width"]) - 6) ** 2
+        value += (c["batch"] != 32) + 3 * (c["dropout"] - 0.2) ** 2 + (c["momentum"] - 0.9) ** 2
+        optimizer.tell(trial.number, float(value))
+    shares = replace(make_result(1), space=space, trials=optimizer.trials).importances()
+    assert shares["none"] < 0.03
+
+
+def test_importances_say_when_they_cannot_be_computed(make_result: Make) -> None:
+    with pytest.raises(StudyError, match=r"needs at least \d+ trials with a value, there are 2"):
+        make_result(2).importances()
+    result = make_result(30)
+    equal = [replace(t, value=None if t.value is None else 1.0) for t in result.trials]
+    with pytest.raises(StudyError, match="all values are equal"):
+        replace(result, trials=equal).importances()
+    with pytest.raises(StudyError, match="too many coordinates"):
+        replace(result, space=Box(10**9), trials=[]).importances()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "log", "texts"),
+    [
+        (1e-5, 1e-1, True, ["1e-5", "1e-4", "1e-3", "0.01", "0.1"]),
+        (1e-4, 1.0, True, ["1e-4", "1e-3", "0.01", "0.1", "1"]),
+        (8, 256, True, ["10", "20", "50", "100", "200"]),
+        (0.0, 0.5, False, ["0", "0.1", "0.2", "0.3", "0.4", "0.5"]),
+        (-1.0, 1.0, False, ["-1", "-0.5", "0", "0.5", "1"]),
+    ],
+)
+def test_ticks_are_round_numbers_that_a_person_writes(
+    low: float, high: float, log: bool, texts: list[str]
+) -> None:
+    assert [short(v) for v in round_numbers(low, high, log)] == texts
+
+
+def test_ticks_of_a_column_stand_where_the_space_has_its_values() -> None:
+    parameters = {
+        "lr": Float(1e-5, 1e-1, log=True),
+        "n": Int(1, 6),
+        "k": Float(0, 1, step=0.3),
+        "batch": Categorical([16, 32, 64]),
+    }
+    lr, n, k, batch = Space(parameters).columns
+    np.testing.assert_allclose([u for u, _ in column_ticks(lr)], [0, 0.25, 0.5, 0.75, 1])
+    assert [(round(6 * u - 0.5), text) for u, text in column_ticks(n)] == [
+        (i, str(i + 1)) for i in range(6)
+    ]
+    assert {text for _, text in column_ticks(k)} <= {"0", "0.3", "0.6", "0.9"}
+    assert column_ticks(batch) == [
+        (pytest.approx((i + 0.5) / 3), t) for i, t in enumerate(("16", "32", "64"))
+    ]
+
+
+def test_a_scale_leaves_out_a_few_bad_values_and_no_good_one() -> None:
+    values = np.array([*np.linspace(-1, 1, 50), 300.0])
+    low = Scale.of(values, "min")
+    assert not low.log
+    assert low.low == -1
+    assert 1 <= low.high < 3
+    high = Scale.of(-values, "max")
+    assert (high.low, high.high) == (-low.high, -low.low)
+    assert Scale.of(np.array([1e-4, 1.0]), "min").log
+    assert Scale.of(np.array([0.0, 1.0]), "min") == Scale(0.0, 1.0)
+
+
+def test_a_sheet_keeps_the_best_trial_when_there_are_too_many_to_draw(
+    make_result: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(summary, "_MOST_ENTRIES", 1)
+    result = make_result(2500)
+    sheet = Sheet(result)
+    assert 1000 < len(sheet.trials) < 1300 or len(sheet.trials) < 1000
+    assert sheet.trials[sheet.best or 0].number == result.best_trial.number
 
 
 def test_no_two_trials_of_a_slot_overlap(make_result: Make) -> None:
@@ -45,34 +148,64 @@ def test_no_two_trials_of_a_slot_overlap(make_result: Make) -> None:
         assert all(end <= start + 1e-2 for (_, end), (start, _) in pairwise(own))
 
 
-def test_branches_count_evaluations_and_keep_the_best(make_result: Make) -> None:
+def test_branches_hold_the_values_and_failures_of_their_trials(make_result: Make) -> None:
     result = make_result(100)
     found = {node.path: node for node in summary.branches(result)}
-    assert found[("comp",)].count == 100
-    assert sum(found[("comp", b)].count for b in ("svd", "l1", "none")) == 100
+    outer = [found[("comp", b)] for b in ("svd", "l1", "none")]
+    assert sum(len(b.values) + b.failed for b in outer) == 100
     svd = [t for t in result.trials if "svd" in t.config["comp"]]
-    assert found[("comp", "svd")].count == len(svd)
-    assert found[("comp", "svd")].best == min(t.value for t in svd if t.value is not None)
-    inner = found[("comp", "svd", "inner", "a")].count + found[("comp", "svd", "inner", "b")].count
-    assert inner == len(svd)
+    values = [t.value for t in svd if t.value is not None]
+    assert found[("comp", "svd")].values.tolist() == values
+    assert found[("comp", "svd")].failed == len(svd) - len(values)
+    inner = [found[("comp", "svd", "inner", b)] for b in "ab"]
+    assert sum(len(b.values) for b in inner) == len(values)
 
 
-def test_failures_are_grouped_by_reason(make_result: Make) -> None:
-    ((reason, count, first),) = summary.failures(make_result(60))
-    assert reason.startswith("ValueError")
-    assert (count, first) == (4, [5, 22, 39, 56])
+def test_failures_that_differ_by_numbers_are_grouped(make_result: Make) -> None:
+    result = make_result(60)
+    (reason,) = summary.failures(result)
+    assert reason.text.startswith("ValueError")
+    assert [t.number for t in reason.trials] == [5, 22, 39, 56]
+    named = [
+        replace(t, reason=f"out of memory: {1.5 * t.number} GB") if t.number % 2 else t
+        for t in result.trials
+    ]
+    texts = [(r.text, len(r.trials)) for r in summary.failures(replace(result, trials=named))]
+    assert texts == [("out of memory: 7.5 GB", 2), (reason.text, 2)]
 
 
-def test_lanes_tell_evaluations_best_and_clipping_per_embedding(make_result: Make) -> None:
+def test_lanes_hold_the_points_of_each_embedding(make_result: Make) -> None:
     space = Box(10**9)
     trials = [
-        Trial(i, space.draw(np.random.default_rng(i)), float(i), State.DONE, memo={"clipped": 0.5})
+        Trial(
+            i,
+            space.draw(np.random.default_rng(i)),
+            float(i),
+            State.DONE,
+            memo={"clipped": 0.5, "z": [0.1 * i, 0.0]},
+        )
         for i in range(6)
     ]
     result = replace(make_result(1), space=space, trials=trials, lanes=2, mode="max")
-    assert summary.lanes(result) == [
-        {"embedding": 1, "evaluations": 3, "best": 4.0, "clipped": 0.5},
-        {"embedding": 2, "evaluations": 3, "best": 5.0, "clipped": 0.5},
-    ]
-    assert summary.columns(result) == {}
+    first, second = summary.lanes(result)
+    assert (first.number, first.numbers, first.values.tolist()) == (1, (0, 2, 4), [0, 2, 4])
+    np.testing.assert_allclose(second.points, [[0.1, 0], [0.3, 0], [0.5, 0]])
+    assert second.clipped == 0.5
+    assert Sheet(result).columns == []
     assert summary.lanes(make_result(5)) == []
+
+
+def test_directions_of_ridge_are_those_of_most_effect_whatever_the_rotation(
+    make_result: Make,
+) -> None:
+    space = Box(3)
+    W = np.array([[2.0, 2.0, 0.0], [0.0, 0.0, 0.5], [1e-4, 0.0, 0.0]])
+    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+    memo = {"theta": {"rows": np.exp(turn @ W).tolist()}, "fitted": 1}
+    trials = [Trial(0, space.draw(np.random.default_rng(0)), 1.0, State.DONE, memo=memo)]
+    method = {"name": "ridge", "options": {}}
+    result = replace(make_result(1), space=space, trials=trials, method=method)
+    found = summary.directions(result)
+    assert found is not None
+    assert found.shape == (3, 2)
+    np.testing.assert_allclose(np.abs(found), [[2, 0], [2, 0], [0, 0.5]], atol=1e-3)
