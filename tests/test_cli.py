@@ -383,6 +383,10 @@ def test_resume_refuses_a_study_whose_budget_is_spent(folder: Path) -> None:
             {"space": {"a": {"type": "categorical", "values": [{"$object": "<A>"}]}}},
             "cannot be rebuilt",
         ),
+        (
+            {"space": {**SPACE.definition(), "where": {"$function": "limited 1f"}}},
+            "its where is the function limited 1f, which cannot be rebuilt",
+        ),
     ],
 )
 def test_resume_points_to_python_where_the_journal_is_not_enough(
@@ -392,6 +396,14 @@ def test_resume_points_to_python_where_the_journal_is_not_enough(
     line = error_of("resume", "first", "--trials", "10")
     assert re.search(message, line)
     assert "resume it from Python with raybo.optimize(" in line
+
+
+def test_a_study_is_shown_and_exported_without_the_function_of_its_where(folder: Path) -> None:
+    where = {"$function": "limited 1f"}
+    write_study(folder, header={"space": {**SPACE.definition(), "where": where}})
+    assert "lr" in invoke("status", "first").output
+    invoke("export", "first", "--to", "csv")
+    assert "lr" in (folder / "first.csv").read_text()
 
 
 FOREIGN = ["subprocess:call", "os:system", "first:os.system", "first:run_it", "../first:objective"]

@@ -186,3 +186,22 @@ def test_predictions_that_cannot_be_made_say_why() -> None:
 def test_a_seed_that_is_none_is_refused(seed: Any) -> None:
     with pytest.raises(StudyError, match="seed must be a whole number of 0 or more"):
         Optimizer({"x": Float(0, 1)}, seed=seed)
+
+
+def test_a_point_that_is_not_allowed_is_refused() -> None:
+    study = Optimizer(Space({"a": Float(0, 1), "b": Float(0, 1)}, where="a <= b"))
+    with pytest.raises(SpaceError, match=r"is not allowed by where \('a <= b'\)"):
+        study.add({"a": 1.0, "b": 0.0}, 3.0)
+    assert study.add({"a": 0.0, "b": 1.0}, 3.0).value == 3.0
+
+
+def test_a_state_needs_the_space_where_its_condition_is_a_function() -> None:
+    def limited(limit: float) -> Space:
+        return Space({"a": Float(0, 1)}, where=lambda c: c["a"] < limit)
+
+    state = json.loads(json.dumps(Optimizer(limited(0.5)).state()))
+    with pytest.raises(SpaceError, match="its where is the function"):
+        Optimizer.from_state(state)
+    with pytest.raises(StudyError, match="another space: where"):
+        Optimizer.from_state(state, space=limited(0.6))
+    assert Optimizer.from_state(state, space=limited(0.5)).ask().config["a"] < 0.5

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -218,3 +218,40 @@ def test_what_a_study_remembers_changes_no_proposal(effort: Effort) -> None:
         for name in ("x", "y"):
             assert abs(found.config[name] - expected.config[name]) <= tolerance
         assert found.memo == expected.memo
+
+
+@dataclass(frozen=True)
+class Stubborn:
+    """Proposes one row, whatever the data."""
+
+    row: tuple[float, ...]
+    lanes = 1
+
+    def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
+        return Proposal(x=np.array(self.row), memo={"mine": 1})
+
+
+def test_a_proposal_that_is_not_allowed_is_moved_and_the_next_ones_differ() -> None:
+    space = Space({"a": Float(0, 1), "b": Float(0, 1)}, where="a + b <= 1")
+    study = Study(space, Stubborn((0.9, 0.9)))
+    trials = [study.ask() for _ in range(4)]
+    assert all(space.allows(trial.config) for trial in trials)
+    assert trials[0].config["a"] + trials[0].config["b"] > 0.999
+    assert trials[0].memo == {"mine": 1, "replaced": True}
+    assert len({str(trial.config) for trial in trials}) == 4
+
+
+def test_a_space_is_exhausted_when_all_that_is_allowed_was_tried() -> None:
+    space = Space({"a": Int(0, 3), "b": Int(0, 3)}, where="a + b == 3")
+    study = Study(space, Stubborn((0.1, 0.1)))
+    assert {study.ask().config["a"] for _ in range(4)} == {0, 1, 2, 3}
+    with pytest.raises(SpaceExhausted, match="all 4 points of the space have been tried"):
+        study.ask()
+
+
+def test_a_space_too_large_to_count_is_exhausted_when_nothing_new_is_found() -> None:
+    space = Space({"a": Int(0, 199), "b": Int(0, 199)}, where="a + b <= 1")
+    study = Study(space, Stubborn((0.0, 0.0)))
+    assert len({str(study.ask().config) for _ in range(3)}) == 3
+    with pytest.raises(SpaceExhausted, match="all points found have been tried"):
+        study.ask()

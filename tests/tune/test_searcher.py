@@ -431,3 +431,32 @@ def test_method_comes_back_with_its_options(tmp_path: Path) -> None:
     again = restored(search, tmp_path, method="random")
     assert state(again)["method"] == state(search)["method"]
     assert state(again)["method"]["name"] == "bo"
+
+
+# --- what is allowed ---
+
+
+@pytest.mark.parametrize("where", ["a <= b", lambda c: c["a"] <= c["b"]], ids=["text", "function"])
+@pytest.mark.parametrize("method", ["random", "sobol", "bo"])
+def test_suggestions_are_allowed(method: str, where: Any) -> None:
+    space = Space({"a": tune.uniform(0, 1), "b": Float(0, 1)}, where=where)
+    search = RayBOSearch(space, metric="loss", mode="min", method=method)
+    search = cloudpickle.loads(cloudpickle.dumps(search))
+    for i in range(4):
+        config = search.suggest(f"t{i}")
+        assert config is not None
+        assert config["a"] <= config["b"]
+        search.on_trial_complete(f"t{i}", {"loss": -config["a"]})
+
+
+def test_points_that_are_not_allowed_are_refused(tmp_path: Path) -> None:
+    space = Space({"a": Float(0, 1), "b": Float(0, 1)}, where="a <= b")
+    bad, options = {"a": 1.0, "b": 0.0}, {"metric": "loss", "mode": "min"}
+    with pytest.raises(SpaceError, match="is not allowed by where"):
+        RayBOSearch(space, points_to_evaluate=[bad], **options)
+    search = RayBOSearch(space, **options)
+    with pytest.raises(SpaceError, match="is not allowed by where"):
+        search.add_evaluated_point(bad, 1.0)
+    again = restored(search, tmp_path)
+    with pytest.raises(SpaceError, match="is not allowed by where"):
+        again.add_evaluated_point(bad, 1.0)
