@@ -63,8 +63,15 @@ class LocalCluster:
         self._end()
 
     def add(self) -> None:
-        """Start another node."""
-        self._nodes.append(self._cluster.add_node(wait=False, num_cpus=self._cpus))
+        """Start another node; on a busy machine Ray may need several tries."""
+        for tries_left in (2, 1, 0):
+            try:
+                self._nodes.append(self._cluster.add_node(wait=False, num_cpus=self._cpus))
+            except Exception:
+                if not tries_left:
+                    raise
+            else:
+                return
 
     def kill(self) -> None:
         """Kill a node chosen at random, without warning; its workers end with it."""

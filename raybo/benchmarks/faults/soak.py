@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from raybo.benchmarks.faults.audit import Findings, examine
+from raybo.benchmarks.faults.audit import Findings, append_line, examine
 from raybo.benchmarks.faults.cluster import LocalCluster
 from raybo.benchmarks.faults.kills import (
     Kill,
@@ -67,6 +67,8 @@ def run_soak(cluster: LocalCluster, folder: Path, seconds: float, every: float) 
             if _wait(target, killed) is None:
                 break
             recoveries.append(time.monotonic() - clock)
+            line = {"killed": name, "time": killed, "recovery": recoveries[-1]}
+            append_line(folder / "kills.log", line)
         target.driver.send_signal(signal.SIGINT)
         ended = target.driver.wait(_DRAIN_SECONDS) == 0
     finally:
