@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Any
 
@@ -20,6 +22,8 @@ from raybo.study.trial import State, Trial, best_of
 logger = logging.getLogger(__name__)
 
 _FRESH_DRAWS = 200  # random points tried for a duplicate before a finite space is enumerated
+_MANY_TRIALS = 500  # with fewer no fit takes long
+_SLOW_SECONDS = 5.0  # for a proposal, after which a user is told why nothing happens
 _LISTED = 100_000  # points of it, at most: where few are allowed, the next may be far away
 
 
@@ -63,7 +67,8 @@ class Study:
         self._check_exhausted()
         rng = np.random.default_rng([self.seed, number])
         try:
-            proposal = self.method.propose(self._data(number, effort), rng)
+            with self._said_if_slow(number):
+                proposal = self.method.propose(self._data(number, effort), rng)
         except SurrogateError as error:
             logger.warning("trial %d is a random point, since the model failed: %s", number, error)
             proposal = Proposal(config=self.space.draw(rng))
@@ -135,6 +140,21 @@ class Study:
     def best(self) -> Trial | None:
         """Trial with the best value; None while there is none."""
         return best_of(self.trials.values(), self.objective.loss)
+
+    @contextmanager
+    def _said_if_slow(self, number: int) -> Iterator[None]:
+        """Say what takes so long, while it does."""
+        if len(self.trials) < _MANY_TRIALS:
+            yield
+            return
+        text = "trial %d: still fitting a model of %d trials; the next fit comes with a tenth more"
+        timer = threading.Timer(_SLOW_SECONDS, logger.warning, (text, number, len(self.trials)))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _pending_trial(self, number: int) -> Trial:
         trial = self.trials.get(number)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -187,6 +188,29 @@ def test_a_model_that_fails_gives_a_random_point_and_a_warning(
     trial = Study(SPACE, Broken()).ask()
     SPACE.encode(trial.config)
     assert "trial 0 is a random point, since the model failed: 3 rows" in caplog.text
+
+
+def test_a_long_fit_of_many_trials_is_spoken_of_while_it_lasts(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("raybo.study.study._MANY_TRIALS", 2)
+    monkeypatch.setattr("raybo.study.study._SLOW_SECONDS", 0.0)
+
+    class Slow(Spy):
+        def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
+            if data.n_rows >= 2:
+                for _ in range(500):
+                    if caplog.records:
+                        break
+                    time.sleep(0.01)
+            return super().propose(data, rng)
+
+    study = Study(SPACE, Slow(SPACE))
+    for _ in range(3):
+        study.ask()
+    assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
+        "trial 2: still fitting a model of 2 trials"
+    ]
 
 
 def test_trials_added_late_keep_the_order_of_their_numbers() -> None:
