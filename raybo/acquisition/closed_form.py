@@ -16,13 +16,13 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from scipy.linalg.lapack import dtrtrs
-from scipy.special import erfcx, ndtr
+from scipy.special import erfcx, log_ndtr, ndtr
 from torch import Tensor
 
 from raybo.acquisition.functions import ACQUISITIONS, SERIES_BELOW
 from raybo.arrays import Array
 from raybo.errors import SurrogateError
-from raybo.surrogate.gp import GP, LEAST_VARIANCE
+from raybo.surrogate.gp import GP, LEAST_VARIANCE, Posterior
 from raybo.surrogate.kernels.additive import Additive
 from raybo.surrogate.kernels.projected import ROWS, Projected
 from raybo.surrogate.kernels.stationary import Stationary, matern52_and_slope
@@ -39,10 +39,13 @@ class Score(NamedTuple):
 
 
 class ByCovariances:
-    """An acquisition, compared with `level`, as a function of the covariances with the data."""
+    """An acquisition, compared with `level`, as a function of the covariances with the data.
 
-    def __init__(self, gp: GP, name: str, level: float) -> None:
-        self.level, self.score = level, _SCORES[name]
+    `noise` is the variance that a value has beside the function's, where values count.
+    """
+
+    def __init__(self, gp: GP, name: str, level: float, noise: float = 0.0) -> None:
+        self.level, self.score, self.noise = level, _SCORES[name], noise
         self.mean = float(gp.mean)
         self.alpha = gp.alpha.numpy()
         self.chol = np.asfortranarray(gp.chol.numpy())
@@ -57,9 +60,8 @@ class ByCovariances:
         """
         half = _solve(self.chol, K, trans=0)
         left = variance - np.einsum("ij,ij->i", half, half)
-        score = self.score(
-            K @ self.alpha + self.mean, np.maximum(left, LEAST_VARIANCE), self.level
-        )
+        own = np.maximum(left, LEAST_VARIANCE) + self.noise
+        score = self.score(K @ self.alpha + self.mean, own, self.level)
         by_variance = np.where(left > LEAST_VARIANCE, score.by_variance, 0.0)
         W = _solve(self.chol, half, trans=1)
         W *= -2.0 * by_variance[:, None]
@@ -70,12 +72,13 @@ class ByCovariances:
 class ClosedForm:
     """An acquisition, compared with `level`, of a process with a stationary kernel on the CPU."""
 
-    def __init__(self, gp: GP, name: str, level: float) -> None:
+    def __init__(self, gp: GP, name: str, level: float, noise: float = 0.0) -> None:
         kernel = gp.kernel
         if not isinstance(kernel, Stationary):
             raise SurrogateError(f"a closed form needs a stationary kernel, this is {kernel}")
         self.gp, self.level, self.plain = gp, level, ACQUISITIONS[name]
-        self.by_covariances = ByCovariances(gp, name, level)
+        self.by_covariances = ByCovariances(gp, name, level, noise)
+        self.noise = noise
         self.matern = kernel.shape == "matern52"
         self.lengthscale = gp.theta["lengthscale"].numpy()
         self.variance = float(gp.theta["variance"]) if kernel.scaled else 1.0
@@ -86,7 +89,9 @@ class ClosedForm:
 
     def __call__(self, X: Tensor) -> Tensor:
         """Values (m,), differentiable by autograd like any acquisition."""
-        return self.plain(self.gp.posterior(X), torch.as_tensor(self.level, dtype=X.dtype))
+        mean, variance = self.gp.posterior(X)
+        level = torch.as_tensor(self.level, dtype=X.dtype)
+        return self.plain(Posterior(mean, variance + self.noise), level)
 
     def with_gradient(self, X: Array) -> tuple[Array, Array]:
         """Values (m,) and gradients (m, d).
@@ -231,8 +236,17 @@ def _score_ucb(mean: Array, variance: Array, beta: float) -> Score:
     return Score(bonus - mean, -np.ones_like(mean), 0.5 * bonus / variance)
 
 
+def _score_log_below(mean: Array, variance: Array, bound: float) -> Score:
+    sd = np.sqrt(variance)
+    z = (bound - mean) / sd
+    value = log_ndtr(z)
+    slope = np.exp(-0.5 * z * z - _LOG_SQRT_2PI - value)
+    return Score(value, -slope / sd, -slope * z / (2.0 * variance))
+
+
 _SCORES: dict[str, Callable[[Array, Array, float], Score]] = {
     "log_ei": _score_log_ei,
     "ei": _score_ei,
     "ucb": _score_ucb,
+    "log_below": _score_log_below,
 }

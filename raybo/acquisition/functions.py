@@ -68,8 +68,15 @@ def exploration(dim: int, t: int) -> float:
     return 0.2 * dim * math.log(2.0 * t)
 
 
+def log_below(posterior: Posterior, bound: Tensor) -> Tensor:
+    """Logarithm of the probability that the value is at most `bound`."""
+    below: Tensor = torch.special.log_ndtr((bound - posterior.mean) / posterior.variance.sqrt())
+    return below
+
+
 ACQUISITIONS: dict[str, Callable[[Posterior, Tensor], Tensor]] = {
     "log_ei": log_ei,
     "ei": ei,
     "ucb": ucb,
+    "log_below": log_below,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,6 +33,10 @@ LEAST = Effort("least", 2, 6, 32, 1, 4)
 EFFORTS = (FULL, REDUCED, LEAST)
 
 
+def _no_rows() -> Array:
+    return np.empty((0, 0))
+
+
 @dataclass(frozen=True)
 class Data:
     """All that a method may look at when it proposes trial `number`.
@@ -44,25 +48,36 @@ class Data:
     number: int  # of the trial to propose
     seed: int  # of the study
     X: Array  # (n, d) told points
-    loss: Array  # (n,) finite; a failed trial counts as the worst finite loss told so far
-    failed: Bools  # (n,)
+    loss: Array  # (n,) finite
     memos: tuple[Memo, ...]  # (n) what the method noted when it proposed them
     pending: Array  # (p, d) asked, not yet told
     pending_memos: tuple[Memo, ...]  # (p)
     effort: Effort = FULL
+    failed: Array = field(default_factory=_no_rows)  # (f, d) points that gave no value
+    failed_memos: tuple[Memo, ...] = ()  # (f)
+    # (n, c) by how much the outcomes of told points exceed their bounds, allowed where <= 0; one
+    # column per bound, none where the study has no bounds.
+    excess: Array = field(default_factory=_no_rows)
     # Results of earlier proposals of this process, to be reused; may be empty at any time, and
     # changes a proposal by rounding at most.
     cache: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def n_told(self) -> int:
-        """Number of points whose loss is known, failures not counted."""
-        return int(np.count_nonzero(~self.failed))
+        """Number of points whose loss is known."""
+        return len(self.loss)
 
     @property
     def n_rows(self) -> int:
         """Number of points asked so far: told, failed and pending."""
-        return len(self.loss) + len(self.pending_memos)
+        return len(self.loss) + len(self.failed) + len(self.pending_memos)
+
+    @property
+    def feasible(self) -> Bools:
+        """Which told points are within all bounds: (n,)."""
+        if not self.excess.size:
+            return np.ones(len(self.loss), dtype=bool)
+        return np.asarray((self.excess <= 0.0).all(axis=1))
 
     def needs_design(self, n_init: int) -> bool:
         """Whether the next point belongs to the initial design: too few asked, or too few told.
@@ -79,11 +94,32 @@ class Data:
 
     def is_refit_due(self, fitted: int) -> bool:
         """Whether to fit again, the last fit being of `fitted` rows."""
-        return len(self.loss) - fitted >= max(1, fitted // self.effort.refit_share)
+        return self.is_due(fitted, len(self.loss))
+
+    def is_due(self, fitted: int, rows: int) -> bool:
+        """Whether to fit a model of `rows` rows again, its last fit being of `fitted`."""
+        return rows - fitted >= max(1, fitted // self.effort.refit_share)
+
+    def with_failures_as_worst(self) -> Data:
+        """The data with failed points, and those that break a bound, at the worst loss.
+
+        For methods that search their acquisition part by part: a probability of success is one of
+        whole points.
+        """
+        worst = self.loss.max()
+        return replace(
+            self,
+            X=np.concatenate([self.X, self.failed.reshape(-1, self.X.shape[1])]),
+            loss=np.append(np.where(self.feasible, self.loss, worst), [worst] * len(self.failed)),
+            memos=self.memos + self.failed_memos,
+            failed=self.failed[:0],
+            failed_memos=(),
+            excess=self.excess[:0],
+        )
 
     def best_rows(self, n: int = 3) -> Array:
-        """The n rows of least loss, best first."""
-        return np.asarray(self.X[np.argsort(self.loss, kind="stable")[:n]])
+        """The n rows of least loss, best first; those within all bounds before the others."""
+        return np.asarray(self.X[np.lexsort((self.loss, ~self.feasible))[:n]])
 
 
 @dataclass(frozen=True)

@@ -131,8 +131,25 @@ class _Cached:
         )
 
 
-def with_pending(gp: GP, data: Data) -> GP:
+def incumbent(gp: GP, data: Data) -> Tensor:
+    """Value to improve on: the least posterior mean at told rows within all bounds.
+
+    Pending rows count too, or they would be proposed again, unless they may break a bound. While
+    no row keeps its bounds, every row is an improvement.
+    """
+    fitted, n = gp.fitted(), len(data.loss)
+    if not data.excess.size:
+        return fitted[..., : n + len(data.pending)].amin(-1)
+    if not data.feasible.any():
+        return fitted[..., :n].amax(-1)
+    return fitted[..., :n][..., torch.as_tensor(data.feasible)].amin(-1)
+
+
+def with_pending(gp: GP, data: Data, walls: Array | None = None) -> GP:
     """The process with the pending rows at their posterior mean (Desautels et al. 2014).
+
+    `walls`, rows that failed where most fail, are held to be no improvement: no value will ever
+    say so, and the search would stay at the edge behind which the model expects better values.
 
     With less than full effort, proposals with no result between them extend one factor row by
     row. That differs from the factor of all rows in the last digits, so with full effort, where a
@@ -145,7 +162,10 @@ def with_pending(gp: GP, data: Data) -> GP:
     rows = torch.as_tensor(data.pending[n:], device=gp.X.device)
     conditioned: GP = extended.condition_on_mean(rows)
     data.cache["pending"] = gp, data.pending, conditioned
-    return conditioned
+    if walls is None or not len(walls):
+        return conditioned
+    rows = torch.as_tensor(walls, device=gp.X.device)
+    return conditioned.condition_at_least(rows, incumbent(conditioned, data))
 
 
 def theta_to_json(theta: Theta) -> dict[str, Any]:

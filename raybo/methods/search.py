@@ -16,7 +16,8 @@ from raybo.acquisition.maximizers.elastic import Family, scale_lengthscales
 from raybo.acquisition.starts import around, spread
 from raybo.arrays import Array, Bools
 from raybo.methods.base import Data
-from raybo.methods.model import unordered_columns
+from raybo.methods.feasibility import Feasibility, feasibility
+from raybo.methods.model import incumbent, mixed_kernel, unordered_columns
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.additive import Additive
@@ -26,9 +27,17 @@ from raybo.surrogate.kernels.stationary import Stationary
 GRID_LIMIT = 64  # values of a column tried one by one; a longer range is searched as continuous
 
 
-def acquisition_of(gp: GP, name: str, best: Tensor, n: int) -> Acquisition:
-    """The acquisition called `name` of a model of n told rows."""
-    level = best.new_tensor(exploration(gp.X.shape[1], n)) if name == "ucb" else best
+def acquisition_of(gp: GP, name: str, data: Data, best: Tensor | None = None) -> Acquisition:
+    """The acquisition called `name` of a model of `data`; `best` is the incumbent unless given.
+
+    Where trials fail or have bounds it is weighed by a probability, and "ei" is its logarithm:
+    log EI + log P has its maximum where EI * P has it.
+    """
+    level = incumbent(gp, data) if best is None else best
+    if name == "ucb":
+        level = level.new_tensor(exploration(gp.X.shape[1], len(data.loss)))
+    if name == "ei" and (len(data.failed) or data.excess.size):
+        name = "log_ei"
     if gp.X.device.type == "cpu":
         if isinstance(gp.kernel, Stationary):
             return ClosedForm(gp, name, float(level))
@@ -40,15 +49,21 @@ def acquisition_of(gp: GP, name: str, best: Tensor, n: int) -> Acquisition:
     return lambda X: plain(gp.posterior(X), level)
 
 
-def acquisition_family(gp: GP, name: str, n: int, space: AnySpace | None = None) -> Family:
-    """The acquisition of a process of n told rows, for an elastic search of a space."""
+def acquisition_family(
+    gp: GP, name: str, space: AnySpace, data: Data, success: Feasibility
+) -> Family:
+    """The acquisition of a process of `data`, for an elastic search of a space."""
 
     def at(multiple: float) -> Acquisition:
-        wide = scale_lengthscales(gp, multiple)
-        f = acquisition_of(wide, name, wide.fitted().min(), n)
-        return f if space is None else allowed(f, space)
+        f = acquisition_of(scale_lengthscales(gp, multiple), name, data)
+        return allowed(success.weigh(f), space)
 
     return at
+
+
+def success_of(space: AnySpace, data: Data) -> Feasibility:
+    """What the rows of a space with columns say of where trials succeed."""
+    return feasibility(mixed_kernel(space, "matern52", scaled=True), data)
 
 
 def untried(f: Acquisition, space: AnySpace, data: Data) -> Acquisition:
@@ -56,7 +71,7 @@ def untried(f: Acquisition, space: AnySpace, data: Data) -> Acquisition:
     f = allowed(f, space)
     if space.cardinality is None:
         return f
-    tried = {row.tobytes() for row in (*data.X, *data.pending)}
+    tried = {row.tobytes() for row in (*data.X, *data.failed, *data.pending)}
     return Barred(f, lambda X: np.array([row.tobytes() in tried for row in X], dtype=bool))
 
 

@@ -174,20 +174,20 @@ class Study:
         own = lane_of(number, lanes)
         trials = self.trials.values() if getattr(self.method, "reads_data", True) else ()
         lane = [t for t in trials if lane_of(t.number, lanes) == own]
-        told = [t for t in lane if t.state is not State.PENDING]
+        told = [t for t in lane if t.state is State.DONE]
+        failed = [t for t in lane if t.state is State.FAILED]
         pending = [t for t in lane if t.state is State.PENDING]
-        losses = [None if t.value is None else self.objective.loss(t.value) for t in told]
-        worst = max((v for v in losses if v is not None), default=0.0)
         return Data(
             number=number,
             seed=self.seed,
             X=self._stack(told),
-            loss=np.array([worst if v is None else v for v in losses]),
-            failed=np.array([t.state is State.FAILED for t in told], dtype=bool),
+            loss=np.array([self.objective.loss(t.value) for t in told if t.value is not None]),
             memos=tuple(t.memo for t in told),
             pending=self._stack(pending),
             pending_memos=tuple(t.memo for t in pending),
             effort=effort,
+            failed=self._stack(failed),
+            failed_memos=tuple(t.memo for t in failed),
             cache=self._cache,
         )
 

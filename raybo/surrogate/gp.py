@@ -74,6 +74,11 @@ class GP:
         """Posterior mean at the rows of the data, without another solve."""
         return self.y - self.theta[NOISE][..., None] * self.alpha
 
+    def left_out(self) -> Posterior:
+        """Each value as the others predict it, noise included (R & W 2006, eqs. 5.10 to 5.12)."""
+        precision = torch.cholesky_inverse(self.chol).diagonal(dim1=-2, dim2=-1)
+        return Posterior(self.y - self.alpha / precision, 1.0 / precision)
+
     def negative_log_predictive_density(self, X: Tensor, y: Tensor) -> float:
         """Negative log density of the values y of other rows X, each row by itself, summed."""
         found = self.posterior(X)
@@ -108,6 +113,18 @@ class GP:
             chol=self._extend(X, cross),
             alpha=torch.cat([self.alpha, none], -1),
         )
+
+    def condition_at_least(self, X: Tensor, level: Tensor) -> GP:
+        """The process with rows at their posterior mean, or at `level` where that is higher."""
+        if not len(X):
+            return self
+        cross = self.kernel(self.X, X, self.theta)
+        values = (cross.mT @ self.alpha[..., None])[..., 0] + self.mean[..., None]
+        values = torch.maximum(values, level[..., None])
+        all_y = torch.cat([self.y.expand(*values.shape[:-1], -1), values], -1)
+        chol = self._extend(X, cross)
+        alpha = _solve(chol, all_y - self.mean[..., None])
+        return replace(self, X=torch.cat([self.X, X]), y=all_y, chol=chol, alpha=alpha)
 
     def _extend(self, X: Tensor, cross: Tensor) -> Tensor:
         corner = add_noise(self.kernel(X, X, self.theta), self.theta[NOISE])

@@ -1,4 +1,4 @@
-"""Standardised losses with compressed tails."""
+"""Standardised losses and excesses with compressed tails."""
 
 from __future__ import annotations
 
@@ -43,3 +43,19 @@ def _compress(z: Array, limit: float, room: float) -> Array:
     """The identity up to `limit`, then increasing towards `limit + room`."""
     beyond = np.maximum(z - limit, 0.0)
     return np.minimum(z, limit) + beyond / (1.0 + beyond / room)
+
+
+def standardize_excess(excess: Array) -> tuple[Array, float]:
+    """Excesses (n,) over a bound, scaled to unit variance, and where the bound, 0, then lies.
+
+    They are drawn in by sgn(e) log(1 + |e|), in units of the median (Eriksson & Poloczek 2021,
+    section 4): what counts is where they change their sign. Equal excesses all become 0.
+    """
+    size = np.abs(np.clip(np.asarray(excess, dtype=np.float64), -1e307, 1e307))
+    unit = float(np.median(size)) or 1.0
+    with np.errstate(over="ignore"):
+        z = np.sign(excess) * np.log1p(np.minimum(size / unit, 1e307))
+    mean, deviation = float(z.mean()), float(z.std())
+    if not deviation > 0.0:
+        return np.zeros_like(z), -float(np.sign(mean))
+    return (z - mean) / deviation, -mean / deviation

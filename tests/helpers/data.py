@@ -50,7 +50,6 @@ def data_of(
         seed=seed,
         X=X[:n],
         loss=np.array([loss(x) for x in X[:n]]) if callable(loss) else np.asarray(loss),
-        failed=np.zeros(n, dtype=bool),
         memos=memos[:n],
         pending=X[n:],
         pending_memos=memos[n:],

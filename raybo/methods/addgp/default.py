@@ -33,7 +33,7 @@ from raybo.methods.base import Data, Proposal
 from raybo.methods.bo.default import design_size
 from raybo.methods.model import SMALL_NOISE, fitted_gp, unordered_columns, with_pending
 from raybo.methods.options import check_count, check_seconds, require_flat
-from raybo.methods.search import acquisition_of, search_region, untried
+from raybo.methods.search import acquisition_of, search_region, success_of, untried
 from raybo.space.any_space import AnySpace
 from raybo.space.design import sobol_point
 from raybo.surrogate.gp import GP
@@ -69,8 +69,9 @@ class AddGp:
             return Proposal(x=sobol_point(self.space, data.number, data.seed))
         with one_thread():
             gp, memo = self.model(data, rng)
-            gp = with_pending(gp, data)
-            f = acquisition_of(gp, "log_ei", gp.fitted().min(), len(data.loss))
+            success = success_of(self.space, data)
+            gp = with_pending(gp, data, success.walls)
+            f = success.weigh(acquisition_of(gp, "log_ei", data))
 
             def region() -> Region:
                 found = search_region(self.space, data, rng)
@@ -81,7 +82,7 @@ class AddGp:
             if self.seconds is not None:
                 search = Timed(search, lambda: region().starts, self.seconds)
             x = search(untried(f, self.space, data), region(), rng)
-        return Proposal(x=x, memo=memo)
+        return Proposal(x=x, memo=memo | success.memo)
 
     def model(self, data: Data, rng: np.random.Generator) -> tuple[GP, dict[str, Any]]:
         """The process of the told rows, and what to remember of it."""

@@ -71,6 +71,7 @@ class PublishedAddGp:
         """Next point of Algorithm 1."""
         if data.needs_design(self.n_init or N_INIT):
             return Proposal(x=random(self.space, 1, data.seed, data.number)[0])  # D_0
+        data = data.with_failures_as_worst()
         X, y = torch.as_tensor(data.X), torch.as_tensor(standardize(data.loss))
         with one_thread():
             learnt = last = Learnt.last(data)

@@ -30,7 +30,7 @@ from raybo.methods.base import Data, Proposal
 from raybo.methods.bo.default import ACQUISITIONS, design_size
 from raybo.methods.model import SMALL_NOISE, fitted_gp, with_pending
 from raybo.methods.options import check_choice, check_count, require_columns
-from raybo.methods.search import acquisition_of, untried
+from raybo.methods.search import acquisition_of, success_of, untried
 from raybo.space.any_space import AnySpace
 from raybo.space.design import sobol_point
 from raybo.space.tree import Vertex, expanded, vertices
@@ -76,16 +76,16 @@ class AddTree:
             additive = tree_kernel(space, tree, spread=SPREAD)
             # The mean is 0: all points pass through the root, whose function has a level.
             gp, memo = fitted_gp(LogWarped.of(additive, space), data, noise=SMALL_NOISE, mean=0.0)
-            gp = with_pending(shorten_off_path(gp, additive), data)
-            best = gp.fitted().min()  # of pending points too, or they would be proposed again
-            f = untried(acquisition_of(gp, self.acquisition, best, n), space, data)
+            success = success_of(space, data)
+            gp = with_pending(shorten_off_path(gp, additive), data, success.walls)
+            f = success.weigh(acquisition_of(gp, self.acquisition, data))
             search = TreeSearch(space, tree, additive.terms, data, rng)
             beta = exploration(max(len(vertex.columns) for vertex in tree), n)
             starts = search.maximize_vertices(
                 gp, beta, n_starts=1, max_evaluations=data.effort.max_evaluations // 4
             )  # a short search, since another one goes on from its points
-            x = search.maximize_leaves(f, starts)
-        return Proposal(x=x, memo=memo)
+            x = search.maximize_leaves(untried(f, space, data), starts)
+        return Proposal(x=x, memo=memo | success.memo)
 
 
 def shorten_off_path(gp: GP, kernel: TreeKernel) -> GP:

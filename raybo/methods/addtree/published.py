@@ -81,9 +81,11 @@ class PublishedAddTree:
 
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
         """Point whose vertices have the largest sum of bounds (Algorithm 2)."""
-        space, tree, t = self.space, self.tree, len(data.loss)
+        space, tree = self.space, self.tree
         if data.needs_design(self.n_init or design_size(space.dim)):
             return Proposal(x=sobol_point(space, data.number, data.seed))
+        data = data.with_failures_as_worst()
+        t = len(data.loss)
         dim = max(1, *(len(vertex.columns) for vertex in tree))
         with one_thread():
             kernel = tree_kernel(space, tree, ard=False)  # Algorithm 1

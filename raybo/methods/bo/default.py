@@ -19,9 +19,16 @@ from raybo.acquisition.maximizers.direct import Direct
 from raybo.acquisition.maximizers.elastic import Elastic, largest_multiple
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.methods.base import Data, Proposal
+from raybo.methods.feasibility import Feasibility
 from raybo.methods.model import SMALL_NOISE, fitted_gp, mixed_kernel, with_pending
 from raybo.methods.options import check_choice, check_count, check_device, require_columns
-from raybo.methods.search import acquisition_family, acquisition_of, search_region, untried
+from raybo.methods.search import (
+    acquisition_family,
+    acquisition_of,
+    search_region,
+    success_of,
+    untried,
+)
 from raybo.space.any_space import AnySpace
 from raybo.space.design import sobol_point
 from raybo.surrogate.gp import GP
@@ -57,12 +64,13 @@ class Bo:
             return Proposal(x=sobol_point(self.space, data.number, data.seed))
         with one_thread():
             gp, memo = self.model(data)
-            gp = with_pending(gp, data)
-            best = gp.fitted().min()  # of pending points too, or they would be proposed again
-            f = acquisition_of(gp, self.acquisition, best, len(data.loss))
+            success = success_of(self.space, data)
+            gp = with_pending(gp, data, success.walls)
+            f = success.weigh(acquisition_of(gp, self.acquisition, data))
             region = search_region(self.space, data, rng, self.device)
-            x = self._maximizer(gp, data)(untried(f, self.space, data), region, rng)
-        return Proposal(x=x, memo=memo)
+            search = self._maximizer(gp, data, success)
+            x = search(untried(f, self.space, data), region, rng)
+        return Proposal(x=x, memo=memo | success.memo)
 
     def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
         """The process of the told rows, and what to remember of it.
@@ -73,14 +81,14 @@ class Bo:
         kernel = mixed_kernel(self.space, "matern52", scaled=True)
         return fitted_gp(kernel, data, noise=SMALL_NOISE, bad_side=SHORT_TAIL, device=self.device)
 
-    def _maximizer(self, gp: GP, data: Data) -> Maximizer:
+    def _maximizer(self, gp: GP, data: Data, success: Feasibility) -> Maximizer:
         effort = data.effort
         if self.maximizer == "direct":
             return Direct()
         if self.maximizer == "cmaes":
             return CmaEs()
         if self.maximizer == "elastic":
-            family = acquisition_family(gp, self.acquisition, len(data.loss), self.space)
+            family = acquisition_family(gp, self.acquisition, self.space, data, success)
             return Elastic(family, largest_multiple(gp), effort.n_starts)
         return Lbfgsb(effort.n_starts, effort.max_evaluations)
 

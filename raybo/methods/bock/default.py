@@ -32,8 +32,8 @@ from raybo.methods.bock.design import N_INIT, design_point
 from raybo.methods.bock.kernel import NOISE_HYPER, Cylindrical
 from raybo.methods.bock.options import check_options, refuse_boundary
 from raybo.methods.bock.samples import N_SAMPLES, mean_ei, sweep
-from raybo.methods.model import with_pending
-from raybo.methods.search import search_region, untried
+from raybo.methods.model import incumbent, with_pending
+from raybo.methods.search import search_region, success_of, untried
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.gp import GP
 from raybo.surrogate.linalg import one_thread
@@ -65,11 +65,12 @@ class Bock:
         effort = data.effort
         with one_thread():
             gp, memo = self.model(data, rng)
-            gp = with_pending(gp, data)
-            f = mean_ei(gp.posterior, gp.fitted().min(-1).values, len(gp.X))
+            success = success_of(self.space, data)
+            gp = with_pending(gp, data, success.walls)
+            f = success.weigh(mean_ei(gp.posterior, incumbent(gp, data), len(gp.X)))
             search = Lbfgsb(effort.n_starts, effort.max_evaluations)
             x = search(untried(f, self.space, data), self._region(data, rng), rng)
-        return Proposal(x=x, memo=memo)
+        return Proposal(x=x, memo=memo | success.memo)
 
     def model(self, data: Data, rng: np.random.Generator) -> tuple[GP, dict[str, Any]]:
         """Processes of the told rows, one for each sample, and what to remember of them.

@@ -41,7 +41,7 @@ from raybo.methods.bock.kernel import NOISE_HYPER, Cylindrical
 from raybo.methods.bock.options import check_options
 from raybo.methods.bock.samples import N_SAMPLES, mean_ei, sweep
 from raybo.methods.options import check_choice
-from raybo.methods.search import search_region, untried
+from raybo.methods.search import search_region, success_of, untried
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.map import NegativeLogPosterior, minimize_from, starting_theta
@@ -87,8 +87,10 @@ class PublishedBock:
             gp = CentreGP.of(kernel, theta, X, y, boundary=self.boundary)
             gp = gp.condition_on_mean(torch.as_tensor(data.pending))
             f = mean_ei(gp.posterior, y.min().expand(len(samples)), len(gp.gp.X))
-            x = adam(untried(f, self.space, data), self._region(data, rng), rng)
-        return Proposal(x=x, memo=memo)
+            success = success_of(self.space, data)
+            f = untried(success.weigh(f), self.space, data)
+            x = adam(f, self._region(data, rng), rng)
+        return Proposal(x=x, memo=memo | success.memo)
 
     def samples(
         self, density: NegativeLogPosterior, data: Data, rng: np.random.Generator

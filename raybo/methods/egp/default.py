@@ -30,7 +30,13 @@ from raybo.methods.options import (
     check_seconds,
     require_flat,
 )
-from raybo.methods.search import acquisition_family, acquisition_of, search_region, untried
+from raybo.methods.search import (
+    acquisition_family,
+    acquisition_of,
+    search_region,
+    success_of,
+    untried,
+)
 from raybo.space.any_space import AnySpace
 from raybo.space.design import sobol_point
 from raybo.surrogate.gp import GP
@@ -70,10 +76,10 @@ class Egp:
             return Proposal(x=sobol_point(self.space, data.number, data.seed))
         with one_thread():
             gp, memo = self.model(data)
-            gp = with_pending(gp, data)
-            n = len(data.loss)
-            f = acquisition_of(gp, self.acquisition, gp.fitted().min(), n)
-            family = cache(acquisition_family(gp, self.acquisition, n, self.space))
+            success = success_of(self.space, data)
+            gp = with_pending(gp, data, success.walls)
+            f = success.weigh(acquisition_of(gp, self.acquisition, data))
+            family = cache(acquisition_family(gp, self.acquisition, self.space, data, success))
             search: Maximizer = Elastic(family, largest_multiple(gp), data.effort.n_starts)
             region = search_region(self.space, data, rng, self.device)
             if self.seconds is not None:
@@ -81,7 +87,7 @@ class Egp:
                     search, lambda: search_region(self.space, data, rng).starts, self.seconds
                 )
             x = search(untried(f, self.space, data), region, rng)
-        return Proposal(x=x, memo=memo)
+        return Proposal(x=x, memo=memo | success.memo)
 
     def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
         """The process of the told rows, and what to remember of it."""

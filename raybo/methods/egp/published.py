@@ -17,8 +17,9 @@ noise of 1e-6, without which Cholesky factors of long length-scales fail.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import torch
@@ -38,7 +39,13 @@ from raybo.methods.options import (
     check_seconds,
     require_flat,
 )
-from raybo.methods.search import acquisition_family, acquisition_of, search_region, untried
+from raybo.methods.search import (
+    acquisition_family,
+    acquisition_of,
+    search_region,
+    success_of,
+    untried,
+)
 from raybo.space.any_space import AnySpace
 from raybo.space.design import random
 from raybo.surrogate.gp import GP
@@ -88,10 +95,13 @@ class PublishedEgp:
         if data.needs_design(self.n_init or self.space.dim + 1):
             return Proposal(x=random(self.space, 1, data.seed, data.number)[0])
         with one_thread():
-            gp = with_pending(self.model(data), data)
-            f = acquisition_of(gp, self.acquisition, gp.fitted().min(), len(data.loss))
-            x = self._search(untried(f, self.space, data), gp, data, rng)
-        return Proposal(x=x)
+            success = success_of(self.space, data)
+            gp = with_pending(self.model(data), data, success.walls)
+            f = success.weigh(acquisition_of(gp, self.acquisition, data))
+            family = cache(acquisition_family(gp, self.acquisition, self.space, data, success))
+            elastic = partial(Elastic, family, largest_multiple(gp))
+            x = self._search(untried(f, self.space, data), elastic, data, rng)
+        return Proposal(x=x, memo=success.memo)
 
     def model(self, data: Data) -> GP:
         """The process of the told rows, of mean 0 and variance 1 (Algorithm 1, line 5)."""
@@ -100,7 +110,13 @@ class PublishedEgp:
         X, y = torch.as_tensor(data.X), torch.as_tensor(standardize(data.loss))
         return GP.of(kernel, starting_theta(kernel, NOISE), X, y, mean=0.0)
 
-    def _search(self, f: Acquisition, gp: GP, data: Data, rng: np.random.Generator) -> Array:
+    def _search(
+        self,
+        f: Acquisition,
+        elastic: Callable[..., Elastic],
+        data: Data,
+        rng: np.random.Generator,
+    ) -> Array:
         """Best point found in T_opt."""
         seconds = self.seconds or SECONDS * self.space.dim
         n_starts = MULTISTARTS if self.maximizer == "multistart" else ELASTIC_STARTS
@@ -113,9 +129,7 @@ class PublishedEgp:
             return Direct(_evaluations(f, region, seconds))(f, region, rng)
         search: Maximizer = Lbfgsb(n_starts)
         if self.maximizer == "elastic":
-            family = cache(acquisition_family(gp, self.acquisition, len(data.loss), self.space))
-            top = largest_multiple(gp)
-            search = Elastic(family, top, n_starts, n_screened=0, halvings=HALVINGS)
+            search = elastic(n_starts, n_screened=0, halvings=HALVINGS)
         return Timed(search, starts, seconds)(f, region, rng)
 
 

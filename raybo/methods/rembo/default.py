@@ -34,7 +34,7 @@ from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.acquisition.maximizers.timed import Timed
 from raybo.arrays import Array
 from raybo.methods.base import Data, Effort, Proposal, lane_of
-from raybo.methods.model import SMALL_NOISE, Starts, fitted_gp, with_pending
+from raybo.methods.model import SMALL_NOISE, Starts, fitted_gp, incumbent, with_pending
 from raybo.methods.options import check_choice, check_count, check_seconds, require_unconditional
 from raybo.methods.rembo.embedding import Embedding, require_embeddable, untried_image
 from raybo.methods.rembo.features import require_few_values
@@ -90,14 +90,15 @@ class Rembo:
         if own.needs_design(self.n_init or self.dim + 1):
             return embedding.proposal(embedding.design(data.number // self.lanes), {})
         with one_thread():
-            f, view, memo = self._model(embedding, own, rng)
-            f = untried_image(f, embedding, data)
+            success = embedding.success(own)
+            f, view, memo = self._model(embedding, own, success.walls, rng)
+            f = untried_image(success.weigh(f), embedding, data)
             region = embedding.region(own, own.effort.n_screened, rng)
             z = self._maximizer(view, embedding, own, rng)(f, region, rng)
-        return embedding.proposal(z, memo)
+        return embedding.proposal(z, memo | success.memo)
 
     def _model(
-        self, embedding: Embedding, data: Data, rng: np.random.Generator
+        self, embedding: Embedding, data: Data, walls: Array, rng: np.random.Generator
     ) -> tuple[Acquisition, View, dict[str, Any]]:
         """Log EI as a function of z, what it looks at, and what to remember of the model."""
         view = view_of(self.kernel or ("mixed" if embedding.unordered else "learned"), embedding)
@@ -109,8 +110,9 @@ class Rembo:
             more_starts=row_starts(view.kernel, data.effort, rng),
             more_iterations=MORE_ITERATIONS,
         )
-        best = gp.fitted().min()  # of told points: with the pending ones `raybo demo` ends worse
-        f = acquisition_of(with_pending(gp, seen), "log_ei", best, len(data.loss))
+        best = incumbent(gp, seen)  # of told points: with the pending ones `raybo demo` ends worse
+        gp = with_pending(gp, seen, _look(view, walls))
+        f = acquisition_of(gp, "log_ei", seen, best)
         features = view.features
         return (f if features is None else lambda Z: f(features(Z))), view, memo
 

@@ -18,6 +18,7 @@ from raybo.acquisition.starts import around, spread
 from raybo.arrays import Array, Bools, Indices
 from raybo.errors import MethodError
 from raybo.methods.base import Data, Memo, Proposal
+from raybo.methods.feasibility import Feasibility, feasibility
 from raybo.methods.model import unordered_columns
 from raybo.methods.search import Barred, untried
 from raybo.space.allowed import sample
@@ -25,6 +26,7 @@ from raybo.space.any_space import AnySpace
 from raybo.space.box import Box
 from raybo.space.design import allowed_element, sobol, sobol_point
 from raybo.space.vector import Embedded, gaussian_rows
+from raybo.surrogate.kernels.stationary import Matern52
 
 # Rows of A that stand for all rows of a box, so that 10^12 dimensions cost what 100 cost. The root
 # mean square distance of two images is then known to a few percent.
@@ -135,17 +137,24 @@ class Embedding:
         not the image of the z in its memo.
         """
         told = [i for i, memo in enumerate(data.memos) if self._holds(memo)]
+        failed_memos = tuple(memo for memo in data.failed_memos if self._holds(memo))
         pending_memos = tuple(memo for memo in data.pending_memos if self._holds(memo))
         memos = tuple(data.memos[i] for i in told)
         return replace(
             data,
             X=self._points(memos),
             loss=data.loss[told],
-            failed=data.failed[told],
+            excess=data.excess[told] if data.excess.size else data.excess,
             memos=memos,
+            failed=self._points(failed_memos),
+            failed_memos=failed_memos,
             pending=self._points(pending_memos),
             pending_memos=pending_memos,
         )
+
+    def success(self, data: Data) -> Feasibility:
+        """What the points z in `data` say of where trials succeed."""
+        return feasibility(Matern52(self.d, scaled=True), data)
 
     def _holds(self, memo: Memo) -> bool:
         return len(memo.get("z", ())) == self.d and not memo.get("replaced", False)

@@ -126,7 +126,8 @@ class PublishedRembo:
             def u(Z: Tensor) -> Tensor:
                 return torch.from_numpy(log_ei.with_gradient(features(Z).numpy())[0])
 
-            gain = untried_image(u, embedding, data)
+            success = embedding.success(own)
+            gain = untried_image(success.weigh(u), embedding, data)
             region = embedding.region(own, STARTS, rng, n_best=1)
             budget = EVALUATIONS * (1 + self.dim)
             found = np.stack([m(budget)(gain, region, rng) for m in (Direct, CmaEs)])
@@ -134,7 +135,7 @@ class PublishedRembo:
             at_z = gp.posterior(features(torch.as_tensor(z[None])))
         exploits = float(at_z.variance.sqrt()) < EXPLOITING  # Alg. 3, 4
         state = replace(state, C=state.C + 1 if exploits else 0, step=own.n_rows)  # Alg. 3, 5-8
-        return embedding.proposal(z, {"algorithm3": asdict(state)})
+        return embedding.proposal(z, {"algorithm3": asdict(state)} | success.memo)
 
     def _kernel(self, embedding: Embedding) -> str:
         return self.kernel or ("mixed" if embedding.unordered else "low")

@@ -21,7 +21,7 @@ from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.methods.base import Data, Proposal
 from raybo.methods.model import fitted_gp, with_pending
 from raybo.methods.options import check_count, require_ordered
-from raybo.methods.search import acquisition_of, search_region, untried
+from raybo.methods.search import acquisition_of, search_region, success_of, untried
 from raybo.space.any_space import AnySpace
 from raybo.space.design import sobol_point
 from raybo.surrogate.gp import GP
@@ -55,12 +55,13 @@ class Ridge:
             return Proposal(x=sobol_point(self.space, data.number, data.seed))
         with one_thread():
             gp, memo = self.model(data)
-            gp = with_pending(gp, data)
-            f = acquisition_of(gp, "log_ei", gp.fitted().min(), len(data.loss))
+            success = success_of(self.space, data)
+            gp = with_pending(gp, data, success.walls)
+            f = success.weigh(acquisition_of(gp, "log_ei", data))
             region = search_region(self.space, data, rng)
             search = Lbfgsb(data.effort.n_starts, data.effort.max_evaluations)
             x = search(untried(f, self.space, data), region, rng)
-        return Proposal(x=x, memo=memo)
+        return Proposal(x=x, memo=memo | success.memo)
 
     def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
         """The process of the told rows, and what to remember of it."""

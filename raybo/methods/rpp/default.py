@@ -32,6 +32,7 @@ from raybo.methods.addgp.groups import check_groups
 from raybo.methods.addgp.search import best_of_each_group, exploration_of
 from raybo.methods.base import Data, Proposal
 from raybo.methods.bo.default import design_size
+from raybo.methods.model import with_pending
 from raybo.methods.options import check_count, require_ordered
 from raybo.methods.rpp.projection import (
     DIGITS,
@@ -41,7 +42,7 @@ from raybo.methods.rpp.projection import (
     likeliest_near_identity,
     unprojected,
 )
-from raybo.methods.search import acquisition_of, search_region, untried
+from raybo.methods.search import acquisition_of, search_region, success_of, untried
 from raybo.space.any_space import AnySpace
 from raybo.space.design import sobol_point
 from raybo.surrogate.gp import GP
@@ -75,16 +76,18 @@ class Rpp:
             return Proposal(x=sobol_point(self.space, data.number, data.seed))
         with one_thread():
             gp, W, memo = self.model(data, rng)
-            gp = gp.condition_on_mean(torch.as_tensor(data.pending @ W))
-            f = acquisition_of(gp, "log_ei", gp.fitted().min(), len(data.loss))
+            success = success_of(self.space, data)
+            projected = replace(data, X=data.X @ W, pending=data.pending @ W, cache={})
+            gp = with_pending(gp, projected, success.walls @ W)
+            f = AlongDirections(acquisition_of(gp, "log_ei", data), W)
             region = search_region(self.space, data, rng)
             beta = exploration_of(gp, len(data.loss))
             z = best_of_each_group(gp, region.starts @ W, beta)
             x = self.space.snap(unprojected(z, W)[None])
             region = replace(region, starts=np.concatenate([x, region.starts]))
             search = Lbfgsb(data.effort.n_starts, data.effort.max_evaluations)
-            x = search(untried(AlongDirections(f, W), self.space, data), region, rng)
-        return Proposal(x=x, memo=memo)
+            x = search(untried(success.weigh(f), self.space, data), region, rng)
+        return Proposal(x=x, memo=memo | success.memo)
 
     def model(self, data: Data, rng: np.random.Generator) -> tuple[GP, Array, dict[str, Any]]:
         """The process of the projected rows, the projection, and what to remember of both."""

@@ -86,6 +86,7 @@ class PublishedRpp:
         """Next point of Algorithm 3."""
         if data.needs_design(self.n_init or N_INIT):
             return Proposal(x=random(self.space, 1, data.seed, data.number)[0])  # D_0
+        data = data.with_failures_as_worst()
         X, y = torch.as_tensor(data.X), torch.as_tensor(standardize(data.loss))
         with one_thread():
             learnt, projection = Learnt.last(data), Projection.last(data)

@@ -88,7 +88,6 @@ def test_the_latest_learning_is_found_among_told_and_pending_trials() -> None:
         seed=0,
         X=X.numpy(),
         loss=np.arange(3.0),
-        failed=np.zeros(3, dtype=bool),
         memos=({}, read[0], {}),
         pending=X.numpy()[:1] / 2,
         pending_memos=(read[1],),

@@ -50,7 +50,6 @@ def data_of(space: Space, n: int, loss: Callable[[dict[str, Any]], float]) -> Da
         seed=1,
         X=X,
         loss=np.array([loss(space.decode(x)) for x in X]),
-        failed=np.zeros(n, dtype=bool),
         memos=({},) * n,
         pending=np.empty((0, space.dim)),
         pending_memos=(),

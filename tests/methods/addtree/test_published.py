@@ -36,7 +36,6 @@ def data_of(n: int) -> Data:
         seed=1,
         X=X,
         loss=np.array([JENATTON.objective(space.decode(x)) for x in X]),
-        failed=np.zeros(n, dtype=bool),
         memos=({},) * n,
         pending=np.empty((0, space.dim)),
         pending_memos=(),

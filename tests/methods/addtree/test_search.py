@@ -46,7 +46,6 @@ def data_of(space: Space, n: int = 8) -> Data:
         seed=1,
         X=X,
         loss=np.arange(n, dtype=float),
-        failed=np.zeros(n, dtype=bool),
         memos=({},) * n,
         pending=np.empty((0, space.dim)),
         pending_memos=(),

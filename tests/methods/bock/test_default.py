@@ -30,7 +30,6 @@ def data_of(
         seed=0,
         X=X,
         loss=loss,
-        failed=np.zeros(n, dtype=bool),
         memos=tuple(memos or [{}] * n),
         pending=pending,
         pending_memos=({},) * len(pending),

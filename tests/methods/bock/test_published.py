@@ -22,9 +22,8 @@ PEAK = torch.tensor([0.3, 0.7], dtype=torch.float64)
 
 def told(X: np.ndarray, loss: np.ndarray, memos: list[dict] | None = None) -> Data:
     n, d = X.shape
-    failed = np.zeros(n, dtype=bool)
     memos = memos or [{}] * n
-    return Data(n, 0, X, loss, failed, tuple(memos), np.empty((0, d)), ())
+    return Data(n, 0, X, loss, tuple(memos), np.empty((0, d)), ())
 
 
 def density_of(X: np.ndarray, y: np.ndarray) -> NegativeLogPosterior:

@@ -41,8 +41,8 @@ def data_of(method: Rembo, n: int, pending: int = 0, effort: Effort = FULL) -> D
     Z = embedding.from_cube(np.random.default_rng(0).random((n + pending, method.dim)))
     memos = tuple({"z": z.tolist()} for z in Z)
     X = embedding.images(Z) if method.space.dense else np.empty((n + pending, 0))
-    loss, failed = np.sin(Z[:n].sum(1)), np.zeros(n, dtype=bool)
-    return Data(n + pending, 0, X[:n], loss, failed, memos[:n], X[n:], memos[n:], effort)
+    loss = np.sin(Z[:n].sum(1))
+    return Data(n + pending, 0, X[:n], loss, memos[:n], X[n:], memos[n:], effort)
 
 
 @pytest.mark.parametrize("kernel", [None, *KERNELS])

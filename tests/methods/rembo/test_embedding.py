@@ -27,8 +27,8 @@ def data_of(embedding: Embedding, n: int, pending: int = 0) -> Data:
     Z = embedding.from_cube(rng.random((n + pending, embedding.d)))
     memos = tuple({"z": z.tolist()} for z in Z)
     X = embedding.images(Z) if embedding.space.dense else np.empty((n + pending, 0))
-    loss, failed = np.sin(Z[:n].sum(1)), np.zeros(n, dtype=bool)
-    return Data(n + pending, 0, X[:n], loss, failed, memos[:n], X[n:], memos[n:])
+    loss = np.sin(Z[:n].sum(1))
+    return Data(n + pending, 0, X[:n], loss, memos[:n], X[n:], memos[n:])
 
 
 def test_a_point_of_a_billion_dimensions_is_its_z_and_pickles_small() -> None:

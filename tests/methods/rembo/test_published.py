@@ -44,8 +44,8 @@ def data_of(method: PublishedRembo, n: int, pending: int = 0) -> Data:
     Z = embedding.from_cube(np.random.default_rng(0).random((n + pending, method.dim)))
     memos = tuple({"z": z.tolist()} for z in Z)
     X = embedding.images(Z) if method.space.dense else np.empty((n + pending, 0))
-    loss, failed = np.sin(Z[:n].sum(1)), np.zeros(n, dtype=bool)
-    return Data(n + pending, 0, X[:n], loss, failed, memos[:n], X[n:], memos[n:])
+    loss = np.sin(Z[:n].sum(1))
+    return Data(n + pending, 0, X[:n], loss, memos[:n], X[n:], memos[n:])
 
 
 def squared_distances(name: str, embedding: Embedding, Z: np.ndarray) -> np.ndarray:
@@ -149,11 +149,11 @@ class TestAlgorithm3:
         Z = np.linspace(-1, 1, 201)
         noted = {"ell": 1.0, "U": 50.0, "C": 3, "fitted": 201, "step": 201}
         memos = tuple({"z": [z], "algorithm3": noted} for z in Z)
-        X, failed = np.zeros((201, 5)), np.zeros(201, dtype=bool)
-        dense = replace(data, X=X, loss=np.sin(Z), failed=failed, memos=memos)
+        X = np.zeros((201, 5))
+        dense = replace(data, X=X, loss=np.sin(Z), memos=memos)
         proposal = method.propose(dense, np.random.default_rng(0))
         assert proposal.memo["algorithm3"]["C"] == 4
-        few = replace(dense, X=X[::60], loss=np.sin(9 * Z[::60]), failed=failed[::60])
+        few = replace(dense, X=X[::60], loss=np.sin(9 * Z[::60]))
         short = {**noted, "ell": 0.05}
         few = replace(few, memos=tuple({"z": [z], "algorithm3": short} for z in Z[::60]))
         assert method.propose(few, np.random.default_rng(0)).memo["algorithm3"]["C"] == 0

@@ -39,7 +39,6 @@ def told(n: int, seed: int = 1, width: int = DIM) -> Data:
         seed=1,
         X=X,
         loss=values(X) if width == DIM else X.sum(1),
-        failed=np.zeros(n, dtype=bool),
         memos=({},) * n,
         pending=np.empty((0, width)),
         pending_memos=(),
@@ -57,7 +56,7 @@ def test_the_plane_of_a_function_is_found_and_other_directions_shrink() -> None:
 def test_unseen_rows_are_predicted() -> None:
     data = told(160)
     y = torch.tensor(standardize(data.loss))
-    seen = replace(data, X=data.X[:100], loss=y[:100].numpy(), failed=data.failed[:100])
+    seen = replace(data, X=data.X[:100], loss=y[:100].numpy())
     gp, _ = Ridge(SPACE).model(seen)
     predicted = gp.posterior(torch.tensor(data.X[100:])).mean
     assert np.corrcoef(predicted, y[100:])[0, 1] > 0.99

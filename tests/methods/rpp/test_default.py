@@ -39,7 +39,6 @@ def told(n: int, loss: Any = tilted, space: Any = None, seed: int = 0) -> Data:
         seed=1,
         X=X,
         loss=np.array([loss(x) for x in X]),
-        failed=np.zeros(n, dtype=bool),
         memos=({},) * n,
         pending=np.empty((0, space.dim)),
         pending_memos=(),

@@ -131,7 +131,7 @@ def test_a_projection_is_read_from_the_memo_it_wrote() -> None:
     written = Projection(near_identity(3), 0.25)
     memo = json.loads(json.dumps({"fitted": 5, "groups": [[0, 1, 2]], **written.to_memo()}))
     none = np.empty((0, 3))
-    data = Data(1, 0, none[:0], np.empty(0), np.empty(0, dtype=bool), (), none, (memo,))
+    data = Data(1, 0, none[:0], np.empty(0), (), none, (memo,))
     read = Projection.last(data)
     assert read is not None
     np.testing.assert_array_equal(read.restricted, 0.75 * written.W + 0.25 * np.eye(3))
