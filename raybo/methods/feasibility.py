@@ -68,7 +68,7 @@ def feasibility(kernel: Kernel, data: Data) -> Feasibility:
     """Models of the outcomes of all trials so far; `kernel` is of stationary covariances."""
     outcomes = dict(_outcomes(data))
     if not outcomes:
-        return Feasibility((), data.failed, {})
+        return Feasibility((), data.X[:0], {})
     memos = (*data.memos, *data.failed_memos, *data.pending_memos)
     noted = [memo[MEMO] for memo in memos if MEMO in memo]
     last = max(noted, key=lambda item: int(item["fitted"]), default=None)
@@ -81,10 +81,10 @@ def feasibility(kernel: Kernel, data: Data) -> Feasibility:
             for name, (X, excess) in outcomes.items()
         }
     models = {name: _model(kernel, thetas[name], *outcomes[name]) for name in outcomes}
-    walls = data.failed
-    if len(walls):
+    walls = data.X[:0]
+    if len(data.failed):
         gp, bound = models["failure"]
-        walls = walls[(gp.left_out().mean > bound).numpy()[len(data.X) :]]
+        walls = data.failed[(gp.left_out().mean > bound).numpy()[len(data.X) :]]
     parts = tuple(_log_kept(gp, bound) for gp, bound in models.values())
     return Feasibility(parts, walls, {MEMO: {"fitted": n, "theta": thetas}} if due else {})
 

@@ -27,17 +27,22 @@ from raybo.surrogate.kernels.stationary import Stationary
 GRID_LIMIT = 64  # values of a column tried one by one; a longer range is searched as continuous
 
 
-def acquisition_of(gp: GP, name: str, data: Data, best: Tensor | None = None) -> Acquisition:
-    """The acquisition called `name` of a model of `data`; `best` is the incumbent unless given.
+def weighed_acquisition(
+    gp: GP, name: str, data: Data, success: Feasibility, best: Tensor | None = None
+) -> Acquisition:
+    """The acquisition called `name` over the incumbent or `best`, weighed by what may succeed.
 
-    Where trials fail or have bounds it is weighed by a probability, and "ei" is its logarithm:
-    log EI + log P has its maximum where EI * P has it.
+    Where trials fail or have bounds, "ei" is taken by its logarithm: log EI + log P has its
+    maximum where EI * P has it.
     """
-    level = incumbent(gp, data) if best is None else best
-    if name == "ucb":
-        level = level.new_tensor(exploration(gp.X.shape[1], len(data.loss)))
-    if name == "ei" and (len(data.failed) or data.excess.size):
-        name = "log_ei"
+    name = "log_ei" if name == "ei" and success.parts else name
+    best = incumbent(gp, data) if best is None else best
+    return success.weigh(acquisition_of(gp, name, best, len(data.loss)))
+
+
+def acquisition_of(gp: GP, name: str, best: Tensor, n: int) -> Acquisition:
+    """The acquisition called `name` of a model of n told rows."""
+    level = best.new_tensor(exploration(gp.X.shape[1], n)) if name == "ucb" else best
     if gp.X.device.type == "cpu":
         if isinstance(gp.kernel, Stationary):
             return ClosedForm(gp, name, float(level))
@@ -49,16 +54,9 @@ def acquisition_of(gp: GP, name: str, data: Data, best: Tensor | None = None) ->
     return lambda X: plain(gp.posterior(X), level)
 
 
-def acquisition_family(
-    gp: GP, name: str, space: AnySpace, data: Data, success: Feasibility
-) -> Family:
-    """The acquisition of a process of `data`, for an elastic search of a space."""
-
-    def at(multiple: float) -> Acquisition:
-        f = acquisition_of(scale_lengthscales(gp, multiple), name, data)
-        return allowed(success.weigh(f), space)
-
-    return at
+def acquisition_family(gp: GP, of: Callable[[GP], Acquisition]) -> Family:
+    """The acquisitions `of` the process with longer length-scales, for an elastic search."""
+    return lambda multiple: of(scale_lengthscales(gp, multiple))
 
 
 def success_of(space: AnySpace, data: Data) -> Feasibility:

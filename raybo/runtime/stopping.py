@@ -56,7 +56,7 @@ class StopRules:
             self._n_done += entry.source != "given"
         else:
             self._first_failure = self._first_failure or entry
-            self._failures[f"{entry.cause}: {entry.kind}"] += 1
+            self._failures[f"{entry.trial.cause}: {entry.kind}"] += 1
 
     def check(self, best_value: float | None, seconds: float) -> Stop | None:
         """Return why to stop after these seconds of the session, or None."""

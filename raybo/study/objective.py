@@ -5,22 +5,35 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from raybo.errors import MetricError, ObjectiveError, StudyError
 
 
+Constraints = Mapping[str, tuple[float | None, float | None]]
+
+
 @dataclass(frozen=True)
 class Objective:
-    """What is optimised: the entry `metric` of the result, to its `mode` ("min" or "max")."""
+    """What is optimised: the entry `metric` of the result, to its `mode` ("min" or "max").
+
+    `constraints` are bounds (low, high) of other entries, by their names; None is no bound.
+    """
 
     mode: str = "min"
     metric: str | None = None
+    constraints: Constraints = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.mode not in ("min", "max"):
             raise StudyError(f"mode must be 'min' or 'max', got {self.mode!r}")
+        object.__setattr__(self, "constraints", checked_constraints(self.constraints))
+        if self.metric in self.constraints:
+            raise StudyError(
+                f"{self.metric!r} is the metric, which is optimised; a constraint is on another "
+                "entry of the result"
+            )
 
     def loss(self, value: float) -> float:
         """Return the loss of a value: smaller is better."""
@@ -29,6 +42,19 @@ class Objective:
     def better(self, a: float, b: float) -> bool:
         """Return whether value `a` is better than value `b`."""
         return self.loss(a) < self.loss(b)
+
+    def excess(self, extra: Mapping[str, Any]) -> list[float]:
+        """Return by how much the entries of a result exceed each bound; allowed where <= 0."""
+        found = []
+        for name, (low, high) in self.constraints.items():
+            value = finite_number(extra.get(name), f"the entry {name!r} is")
+            found += [] if low is None else [low - value]
+            found += [] if high is None else [value - high]
+        return found
+
+    def allows(self, extra: Mapping[str, Any]) -> bool:
+        """Return whether the entries of a result keep all bounds."""
+        return all(e <= 0.0 for e in self.excess(extra))
 
     def parse(self, result: Any) -> tuple[float, dict[str, Any]]:
         """Return the value and the extra entries of what an objective returned.

@@ -82,9 +82,13 @@ class Optimizer:
         """Record the value of a trial or its number; a NaN or an infinity makes it a failure."""
         return detached(self._study.tell(_number(trial), value))
 
-    def fail(self, trial: int | Trial, reason: str = "") -> Trial:
-        """Record that a trial, or the one of this number, has no value, and why."""
-        return detached(self._study.fail(_number(trial), reason))
+    def fail(self, trial: int | Trial, reason: str = "", cause: str = "exception") -> Trial:
+        """Record that a trial, or the one of this number, has no value, and why.
+
+        Where failures have a place the search learns to avoid it. With `cause` "lost" or
+        "transient" the failure says nothing about the config, which may be proposed again.
+        """
+        return detached(self._study.fail(_number(trial), reason, cause))
 
     def predict(self, configs: Iterable[Mapping[str, Any]]) -> tuple[Array, Array]:
         """Return what the method's model expects at `configs`, shape (n,), and its deviations.

@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
@@ -17,7 +18,7 @@ from raybo.errors import ObjectiveError, SpaceExhausted, StudyError, SurrogateEr
 from raybo.methods.base import FULL, Data, Effort, Method, Proposal, lane_of
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective, finite_number
-from raybo.study.trial import State, Trial, best_of
+from raybo.study.trial import State, Trial, TrialRecord, best_of
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +94,17 @@ class Study:
         self.trials[trial.number] = trial
         if late:
             self.trials = dict(sorted(self.trials.items()))
-        self._seen.add(self._key(trial.config))
+        if self._is_tried(trial):
+            self._seen.add(self._key(trial.config))
+        return trial
+
+    def settle(self, found: Trial | TrialRecord) -> Trial:
+        """Record the outcome of a trial as it is found elsewhere: in a journal, or run again."""
+        trial = self.trials[found.number]
+        trial.state, trial.value, trial.extra = found.state, found.value, found.extra
+        trial.reason, trial.cause = found.reason, found.cause
+        change = self._seen.add if self._is_tried(trial) else self._seen.discard
+        change(self._key(trial.config))
         return trial
 
     def tell(self, number: int, value: Any) -> Trial:
@@ -106,15 +117,19 @@ class Study:
                 raise StudyError(
                     f"trial {number}: {error}; tell a number, or use fail(number, reason)"
                 ) from None
-            return self.fail(number, str(error))
+            return self.fail(number, str(error), "result")
         trial.state = State.DONE
         return trial
 
-    def fail(self, number: int, reason: str) -> Trial:
-        """Record that a pending trial has no value, and why."""
+    def fail(self, number: int, reason: str, cause: str = "exception") -> Trial:
+        """Record that a pending trial has no value, and why.
+
+        A cause of SAYS_NOTHING leaves the models alone, and the point may be proposed again.
+        """
         trial = self._pending_trial(number)
-        trial.state, trial.reason = State.FAILED, str(reason)
-        return trial
+        return self.settle(
+            replace(trial, state=State.FAILED, reason=str(reason), cause=str(cause))
+        )
 
     def drop(self, number: int) -> None:
         """Forget a pending trial that will never be evaluated; its number is free again."""
@@ -156,6 +171,11 @@ class Study:
         finally:
             timer.cancel()
 
+    @staticmethod
+    def _is_tried(trial: Trial) -> bool:
+        """Whether its point is not to be proposed again."""
+        return trial.state is State.PENDING or trial.counts
+
     def _pending_trial(self, number: int) -> Trial:
         trial = self.trials.get(number)
         if trial is None:
@@ -175,7 +195,7 @@ class Study:
         trials = self.trials.values() if getattr(self.method, "reads_data", True) else ()
         lane = [t for t in trials if lane_of(t.number, lanes) == own]
         told = [t for t in lane if t.state is State.DONE]
-        failed = [t for t in lane if t.state is State.FAILED]
+        failed = [t for t in lane if t.state is State.FAILED and t.counts]
         pending = [t for t in lane if t.state is State.PENDING]
         return Data(
             number=number,

@@ -18,6 +18,10 @@ class State(StrEnum):
     FAILED = "failed"
 
 
+# Causes of failures that say nothing about the config: the point may be proposed again.
+SAYS_NOTHING = ("transient", "lost", "setup", "interrupt", "metric")
+
+
 @dataclass
 class Trial:
     """One evaluation of the objective, as a user sees it.
@@ -31,11 +35,19 @@ class Trial:
     value: float | None = None
     state: State = State.PENDING
     reason: str | None = None  # why it failed
+    cause: str | None = None  # class of the failure: raybo/runtime/evaluations/failures.py
     attempts: int = 0
     started: float | None = None  # seconds since the epoch
     finished: float | None = None
     extra: dict[str, Any] = field(default_factory=dict)  # other entries of the result
     memo: dict[str, Any] = field(default_factory=dict)  # what the method noted, in JSON
+
+    @property
+    def counts(self) -> bool:
+        """Whether its outcome says something about its config."""
+        return self.state is State.DONE or (
+            self.state is State.FAILED and self.cause not in SAYS_NOTHING
+        )
 
 
 @dataclass
@@ -50,6 +62,7 @@ class TrialRecord:
     value: float | None = None
     state: State = State.PENDING
     reason: str | None = None
+    cause: str | None = None
     attempts: int = 0
     started: float | None = None
     finished: float | None = None

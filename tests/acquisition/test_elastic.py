@@ -47,8 +47,14 @@ def cube(d: int, n: int = 6, seed: int = 1) -> Region:
     return Region(np.zeros(d), np.ones(d), np.random.default_rng(seed).random((n, d)))
 
 
+def family_of(gp: GP, name: str) -> Family:
+    return acquisition_family(
+        gp, lambda wide: acquisition_of(wide, name, wide.fitted().min(), len(wide.X))
+    )
+
+
 def elastic(gp: GP, name: str, **options: object) -> Elastic:
-    return Elastic(acquisition_family(gp, name, len(gp.X)), largest_multiple(gp), **options)
+    return Elastic(family_of(gp, name), largest_multiple(gp), **options)
 
 
 def hill(centre: float, width: float) -> Acquisition:
@@ -79,7 +85,7 @@ class TestAlgorithm2:
 
         ray = X + torch.linspace(0.0, 0.5, 5001, dtype=torch.float64)[:, None] / math.sqrt(10)
         region = cube(10)
-        x = Elastic(acquisition_family(gp, "ei", 1), 30.0)(f, region, np.random.default_rng(0))
+        x = Elastic(family_of(gp, "ei"), 30.0)(f, region, np.random.default_rng(0))
         assert values(f, x[None])[0] == pytest.approx(float(f(ray).max()), rel=1e-4)
 
     def test_a_start_rises_to_the_first_rung_that_slopes_and_no_further(self) -> None:
@@ -141,7 +147,7 @@ class TestAlgorithm2:
 
     def test_one_factor_per_rung_whatever_the_number_of_starts(self) -> None:
         gp, made = model(), []
-        family = acquisition_family(gp, "ei", len(gp.X))
+        family = family_of(gp, "ei")
 
         def counted(multiple: float) -> Acquisition:
             made.append(multiple)

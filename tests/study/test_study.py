@@ -43,20 +43,13 @@ def test_a_method_sees_told_failed_and_pending_trials_in_order() -> None:
     study.fail(2, "lost")
     study.ask()
     data = spy.seen[-1]
-    np.testing.assert_array_equal(data.loss, [-2.0, -2.0, -7.0])  # the failure as the worst
-    np.testing.assert_array_equal(data.failed, [False, True, False])
-    assert [m["number"] for m in data.memos] == [1, 2, 3]
+    np.testing.assert_array_equal(data.loss, [-2.0, -7.0])
+    np.testing.assert_array_equal(data.failed, [SPACE.encode(study.trials[2].config)])
+    assert [m["number"] for m in data.memos] == [1, 3]
+    assert [m["number"] for m in data.failed_memos] == [2]
     assert [m["number"] for m in data.pending_memos] == [0, 4]
     assert (data.number, data.n_told, data.n_rows) == (5, 2, 5)
-    np.testing.assert_allclose(data.X[2], SPACE.encode(study.trials[3].config))
-
-
-def test_a_failure_before_any_value_counts_as_zero() -> None:
-    spy = Spy(SPACE)
-    study = Study(SPACE, spy)
-    study.fail(study.ask().number, "early")
-    study.ask()
-    np.testing.assert_array_equal(spy.seen[-1].loss, [0.0])
+    np.testing.assert_allclose(data.X[1], SPACE.encode(study.trials[3].config))
 
 
 def test_a_method_that_reads_no_data_is_given_none() -> None:

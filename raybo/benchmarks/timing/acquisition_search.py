@@ -30,7 +30,7 @@ from raybo.methods.base import FULL, Data
 from raybo.methods.bo.default import ACQUISITIONS
 from raybo.methods.egp.default import Egp
 from raybo.methods.egp.published import PublishedEgp
-from raybo.methods.search import acquisition_family, acquisition_of, search_region, success_of
+from raybo.methods.search import acquisition_family, acquisition_of, search_region
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective
 from raybo.surrogate.gp import GP
@@ -69,7 +69,7 @@ def compare(problem: str, preset: str, acquisition: str, starts: str, seed: int)
     space, data = random_data(problem, seed)
     gp = PublishedEgp(space).model(data) if preset == "paper" else Egp(space).model(data)[0]
     rng = np.random.default_rng([seed, 1])
-    f = acquisition_of(gp, acquisition, data)
+    f = acquisition_of(gp, acquisition, gp.fitted().min(), len(data.loss))
 
     def region() -> Region:
         whole = search_region(space, data, rng)
@@ -77,13 +77,16 @@ def compare(problem: str, preset: str, acquisition: str, starts: str, seed: int)
             whole if starts == "screened" else replace(whole, starts=space.sample(N_STARTS, rng))
         )
 
-    elastic, seconds = _search(_elastic(gp, acquisition, starts, space, data), f, region, rng, 0.0)
+    elastic, seconds = _search(_elastic(gp, acquisition, starts), f, region, rng, 0.0)
     multistart, _ = _search(Lbfgsb(N_STARTS), f, region, rng, seconds)
     return Outcome(elastic, multistart, seconds)
 
 
-def _elastic(gp: GP, acquisition: str, starts: str, space: AnySpace, data: Data) -> Elastic:
-    family = acquisition_family(gp, acquisition, space, data, success_of(space, data))
+def _elastic(gp: GP, acquisition: str, starts: str) -> Elastic:
+    def of(wide: GP) -> Acquisition:
+        return acquisition_of(wide, acquisition, wide.fitted().min(), len(wide.X))
+
+    family = acquisition_family(gp, of)
     search = Elastic(family, largest_multiple(gp), N_STARTS)
     return search if starts == "screened" else replace(search, n_screened=0)
 

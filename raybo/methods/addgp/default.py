@@ -33,7 +33,7 @@ from raybo.methods.base import Data, Proposal
 from raybo.methods.bo.default import design_size
 from raybo.methods.model import SMALL_NOISE, fitted_gp, unordered_columns, with_pending
 from raybo.methods.options import check_count, check_seconds, require_flat
-from raybo.methods.search import acquisition_of, search_region, success_of, untried
+from raybo.methods.search import search_region, success_of, untried, weighed_acquisition
 from raybo.space.any_space import AnySpace
 from raybo.space.design import sobol_point
 from raybo.surrogate.gp import GP
@@ -71,7 +71,7 @@ class AddGp:
             gp, memo = self.model(data, rng)
             success = success_of(self.space, data)
             gp = with_pending(gp, data, success.walls)
-            f = success.weigh(acquisition_of(gp, "log_ei", data))
+            f = weighed_acquisition(gp, "log_ei", data, success)
 
             def region() -> Region:
                 found = search_region(self.space, data, rng)

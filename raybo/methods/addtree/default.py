@@ -30,7 +30,7 @@ from raybo.methods.base import Data, Proposal
 from raybo.methods.bo.default import ACQUISITIONS, design_size
 from raybo.methods.model import SMALL_NOISE, fitted_gp, with_pending
 from raybo.methods.options import check_choice, check_count, require_columns
-from raybo.methods.search import acquisition_of, success_of, untried
+from raybo.methods.search import success_of, untried, weighed_acquisition
 from raybo.space.any_space import AnySpace
 from raybo.space.design import sobol_point
 from raybo.space.tree import Vertex, expanded, vertices
@@ -78,7 +78,7 @@ class AddTree:
             gp, memo = fitted_gp(LogWarped.of(additive, space), data, noise=SMALL_NOISE, mean=0.0)
             success = success_of(space, data)
             gp = with_pending(shorten_off_path(gp, additive), data, success.walls)
-            f = success.weigh(acquisition_of(gp, self.acquisition, data))
+            f = weighed_acquisition(gp, self.acquisition, data, success)
             search = TreeSearch(space, tree, additive.terms, data, rng)
             beta = exploration(max(len(vertex.columns) for vertex in tree), n)
             starts = search.maximize_vertices(

@@ -8,12 +8,13 @@ al. 2024), which keeps it useful in hundreds of dimensions; fitted noise; log ex
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from raybo.acquisition.maximizers.base import Maximizer
+from raybo.acquisition.maximizers.base import Acquisition, Maximizer
 from raybo.acquisition.maximizers.cma import CmaEs
 from raybo.acquisition.maximizers.direct import Direct
 from raybo.acquisition.maximizers.elastic import Elastic, largest_multiple
@@ -24,10 +25,10 @@ from raybo.methods.model import SMALL_NOISE, fitted_gp, mixed_kernel, with_pendi
 from raybo.methods.options import check_choice, check_count, check_device, require_columns
 from raybo.methods.search import (
     acquisition_family,
-    acquisition_of,
     search_region,
     success_of,
     untried,
+    weighed_acquisition,
 )
 from raybo.space.any_space import AnySpace
 from raybo.space.design import sobol_point
@@ -66,10 +67,9 @@ class Bo:
             gp, memo = self.model(data)
             success = success_of(self.space, data)
             gp = with_pending(gp, data, success.walls)
-            f = success.weigh(acquisition_of(gp, self.acquisition, data))
+            f = self._acquisition(data, success)
             region = search_region(self.space, data, rng, self.device)
-            search = self._maximizer(gp, data, success)
-            x = search(untried(f, self.space, data), region, rng)
+            x = self._maximizer(gp, f, data)(f(gp), region, rng)
         return Proposal(x=x, memo=memo | success.memo)
 
     def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
@@ -81,15 +81,21 @@ class Bo:
         kernel = mixed_kernel(self.space, "matern52", scaled=True)
         return fitted_gp(kernel, data, noise=SMALL_NOISE, bad_side=SHORT_TAIL, device=self.device)
 
-    def _maximizer(self, gp: GP, data: Data, success: Feasibility) -> Maximizer:
+    def _acquisition(self, data: Data, success: Feasibility) -> Callable[[GP], Acquisition]:
+        def of(gp: GP) -> Acquisition:
+            f = weighed_acquisition(gp, self.acquisition, data, success)
+            return untried(f, self.space, data)
+
+        return of
+
+    def _maximizer(self, gp: GP, f: Callable[[GP], Acquisition], data: Data) -> Maximizer:
         effort = data.effort
         if self.maximizer == "direct":
             return Direct()
         if self.maximizer == "cmaes":
             return CmaEs()
         if self.maximizer == "elastic":
-            family = acquisition_family(gp, self.acquisition, self.space, data, success)
-            return Elastic(family, largest_multiple(gp), effort.n_starts)
+            return Elastic(acquisition_family(gp, f), largest_multiple(gp), effort.n_starts)
         return Lbfgsb(effort.n_starts, effort.max_evaluations)
 
 

@@ -21,7 +21,7 @@ from raybo.methods.base import Data, Proposal
 from raybo.methods.bo.default import ACQUISITIONS, design_size
 from raybo.methods.model import fitted_gp, mixed_kernel, with_pending
 from raybo.methods.options import check_choice, check_count, require_columns
-from raybo.methods.search import acquisition_of, search_region, success_of, untried
+from raybo.methods.search import search_region, success_of, untried, weighed_acquisition
 from raybo.space.any_space import AnySpace
 from raybo.space.design import random
 from raybo.surrogate.linalg import one_thread
@@ -50,7 +50,7 @@ class PublishedBo:
             gp, memo = fitted_gp(mixed_kernel(self.space, "se"), data)
             success = success_of(self.space, data)
             gp = with_pending(gp, data, success.walls)
-            f = success.weigh(acquisition_of(gp, self.acquisition, data))
+            f = weighed_acquisition(gp, self.acquisition, data, success)
             region = search_region(self.space, data, rng)
             x = Direct()(untried(f, self.space, data), region, rng)
         return Proposal(x=x, memo=memo | success.memo)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from raybo.acquisition.maximizers.base import Maximizer
+from raybo.acquisition.maximizers.base import Acquisition, Maximizer
 from raybo.acquisition.maximizers.elastic import Elastic, largest_multiple
 from raybo.acquisition.maximizers.timed import Timed
 from raybo.methods.base import Data, Proposal
@@ -32,10 +32,10 @@ from raybo.methods.options import (
 )
 from raybo.methods.search import (
     acquisition_family,
-    acquisition_of,
     search_region,
     success_of,
     untried,
+    weighed_acquisition,
 )
 from raybo.space.any_space import AnySpace
 from raybo.space.design import sobol_point
@@ -78,15 +78,19 @@ class Egp:
             gp, memo = self.model(data)
             success = success_of(self.space, data)
             gp = with_pending(gp, data, success.walls)
-            f = success.weigh(acquisition_of(gp, self.acquisition, data))
-            family = cache(acquisition_family(gp, self.acquisition, self.space, data, success))
+
+            def f(gp: GP) -> Acquisition:
+                gain = weighed_acquisition(gp, self.acquisition, data, success)
+                return untried(gain, self.space, data)
+
+            family = cache(acquisition_family(gp, f))
             search: Maximizer = Elastic(family, largest_multiple(gp), data.effort.n_starts)
             region = search_region(self.space, data, rng, self.device)
             if self.seconds is not None:
                 search = Timed(
                     search, lambda: search_region(self.space, data, rng).starts, self.seconds
                 )
-            x = search(untried(f, self.space, data), region, rng)
+            x = search(f(gp), region, rng)
         return Proposal(x=x, memo=memo | success.memo)
 
     def model(self, data: Data) -> tuple[GP, dict[str, Any]]:

@@ -41,10 +41,10 @@ from raybo.methods.options import (
 )
 from raybo.methods.search import (
     acquisition_family,
-    acquisition_of,
     search_region,
     success_of,
     untried,
+    weighed_acquisition,
 )
 from raybo.space.any_space import AnySpace
 from raybo.space.design import random
@@ -97,10 +97,14 @@ class PublishedEgp:
         with one_thread():
             success = success_of(self.space, data)
             gp = with_pending(self.model(data), data, success.walls)
-            f = success.weigh(acquisition_of(gp, self.acquisition, data))
-            family = cache(acquisition_family(gp, self.acquisition, self.space, data, success))
+
+            def f(gp: GP) -> Acquisition:
+                gain = weighed_acquisition(gp, self.acquisition, data, success)
+                return untried(gain, self.space, data)
+
+            family = cache(acquisition_family(gp, f))
             elastic = partial(Elastic, family, largest_multiple(gp))
-            x = self._search(untried(f, self.space, data), elastic, data, rng)
+            x = self._search(f(gp), elastic, data, rng)
         return Proposal(x=x, memo=success.memo)
 
     def model(self, data: Data) -> GP:

@@ -112,7 +112,7 @@ class Rembo:
         )
         best = incumbent(gp, seen)  # of told points: with the pending ones `raybo demo` ends worse
         gp = with_pending(gp, seen, _look(view, walls))
-        f = acquisition_of(gp, "log_ei", seen, best)
+        f = acquisition_of(gp, "log_ei", best, len(data.loss))
         features = view.features
         return (f if features is None else lambda Z: f(features(Z))), view, memo
 

@@ -21,7 +21,7 @@ from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.methods.base import Data, Proposal
 from raybo.methods.model import fitted_gp, with_pending
 from raybo.methods.options import check_count, require_ordered
-from raybo.methods.search import acquisition_of, search_region, success_of, untried
+from raybo.methods.search import search_region, success_of, untried, weighed_acquisition
 from raybo.space.any_space import AnySpace
 from raybo.space.design import sobol_point
 from raybo.surrogate.gp import GP
@@ -57,7 +57,7 @@ class Ridge:
             gp, memo = self.model(data)
             success = success_of(self.space, data)
             gp = with_pending(gp, data, success.walls)
-            f = success.weigh(acquisition_of(gp, "log_ei", data))
+            f = weighed_acquisition(gp, "log_ei", data, success)
             region = search_region(self.space, data, rng)
             search = Lbfgsb(data.effort.n_starts, data.effort.max_evaluations)
             x = search(untried(f, self.space, data), region, rng)

@@ -32,7 +32,7 @@ from raybo.methods.addgp.groups import check_groups
 from raybo.methods.addgp.search import best_of_each_group, exploration_of
 from raybo.methods.base import Data, Proposal
 from raybo.methods.bo.default import design_size
-from raybo.methods.model import with_pending
+from raybo.methods.model import incumbent, with_pending
 from raybo.methods.options import check_count, require_ordered
 from raybo.methods.rpp.projection import (
     DIGITS,
@@ -79,14 +79,15 @@ class Rpp:
             success = success_of(self.space, data)
             projected = replace(data, X=data.X @ W, pending=data.pending @ W, cache={})
             gp = with_pending(gp, projected, success.walls @ W)
-            f = AlongDirections(acquisition_of(gp, "log_ei", data), W)
+            f = acquisition_of(gp, "log_ei", incumbent(gp, data), len(data.loss))
             region = search_region(self.space, data, rng)
             beta = exploration_of(gp, len(data.loss))
             z = best_of_each_group(gp, region.starts @ W, beta)
             x = self.space.snap(unprojected(z, W)[None])
             region = replace(region, starts=np.concatenate([x, region.starts]))
             search = Lbfgsb(data.effort.n_starts, data.effort.max_evaluations)
-            x = search(untried(success.weigh(f), self.space, data), region, rng)
+            f = success.weigh(AlongDirections(f, W))
+            x = search(untried(f, self.space, data), region, rng)
         return Proposal(x=x, memo=memo | success.memo)
 
     def model(self, data: Data, rng: np.random.Generator) -> tuple[GP, Array, dict[str, Any]]:

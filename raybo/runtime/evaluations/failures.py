@@ -1,13 +1,17 @@
 """Failure: why an attempt at a trial failed, and whether to try again.
 
+A failure that is transient, lost, of the setup or an interrupt says nothing about the config, and
+the models leave it out; the others are evidence of where trials fail.
+
 Cause        What happened                                          Tried again
 exception    the objective raised                                   no: most errors repeat
-transient    it raised an OSError (network, files) or MemoryError,  up to `retries` times
-             or ran out of GPU memory
+transient    it raised an OSError (network, files, disk)            up to `retries` times
+interrupt    it raised a KeyboardInterrupt                          no
 result       it returned no finite number                           no: it would again
 metric       it returned a dict without the metric                  no: it would again
 crash        the worker process died: exit, signal, native crash    up to `retries` times
-memory       Ray's memory monitor killed the worker                 up to `retries` times
+memory       Ray's memory monitor killed the worker, or it raised   up to `retries` times
+             a MemoryError or ran out of GPU memory
 timeout      it ran longer than `timeout`                           no: it would again
 lost         the node died or was taken away, or a coordinator or   up to MAX_LOSSES times
              driver was restarted
@@ -58,7 +62,7 @@ class Failure:
 
 def failure_of_exception(error: BaseException) -> Failure:
     """Return the failure of an objective that raised `error`."""
-    cause = "transient" if _is_transient(error) else "exception"
+    cause = _cause_of(error)
     name, where = type(error).__name__, _where(error)
     text = " ".join(_text(error).split())
     reason = f"{name}: {text}" if text else name
@@ -136,9 +140,13 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _is_transient(error: BaseException) -> bool:
+def _cause_of(error: BaseException) -> str:
     # By name, for torch, jax and cupy: none of them is imported here.
-    return isinstance(error, OSError | MemoryError) or "OutOfMemory" in type(error).__name__
+    if isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__:
+        return "memory"
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupt"
+    return "transient" if isinstance(error, OSError) else "exception"
 
 
 def _text(error: BaseException) -> str:

@@ -104,7 +104,7 @@ class Proposer:
             if known is None:
                 study.add(decode(record, study.space))
             else:
-                known.state, known.value, known.reason = record.state, record.value, record.reason
+                study.settle(record)
         return study
 
 

@@ -54,7 +54,6 @@ class Entry:
     source: str = "method"  # "method", "point" or "given"
     errors: int = 0  # attempts that failed
     losses: int = 0  # attempts lost with a node, a coordinator or a driver
-    cause: str = ""  # class of the failure
     kind: str = ""  # equal for failures of the same kind
     traceback: str = ""
 
@@ -168,9 +167,9 @@ class Record:
 
     def _on_failed(self, event: Mapping[str, Any]) -> None:
         trial = self._finish(event, State.FAILED)
-        trial.reason = event["reason"]
+        trial.reason, trial.cause = event["reason"], event.get("cause")
         entry = self.entries[trial.number]
-        entry.cause, entry.traceback = event.get("cause", ""), event.get("traceback", "")
+        entry.traceback = event.get("traceback", "")
         entry.kind = event.get("alike", "")
 
     def _on_stopped(self, event: Mapping[str, Any]) -> None:

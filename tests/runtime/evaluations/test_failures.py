@@ -111,7 +111,9 @@ def test_whatever_an_objective_raises_is_the_failure_of_its_trial(error: BaseExc
     found = run(objective)
     assert found.value is None
     assert found.failure is not None
-    assert found.failure.cause == "exception"
+    assert found.failure.cause == (
+        "interrupt" if isinstance(error, KeyboardInterrupt) else "exception"
+    )
     assert found.failure.reason.startswith(f"{type(error).__name__}: x (test_failures.py:")
 
 
@@ -122,12 +124,14 @@ def test_a_reason_can_be_written_in_utf8() -> None:
     assert failure.traceback.encode("utf-8")
 
 
-def test_transient_errors_are_told_by_their_class() -> None:
+def test_errors_that_may_pass_are_told_by_their_class() -> None:
     class CudaOutOfMemoryError(RuntimeError):
         pass
 
-    for error in (OSError("disk"), ConnectionError(), MemoryError(), CudaOutOfMemoryError()):
+    for error in (OSError("disk"), ConnectionError()):
         assert failure_of_exception(error).cause == "transient"
+    for error in (MemoryError(), CudaOutOfMemoryError()):
+        assert failure_of_exception(error).cause == "memory"
     assert failure_of_exception(RuntimeError()).reason == "RuntimeError"
 
 

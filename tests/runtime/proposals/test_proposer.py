@@ -33,7 +33,7 @@ class Sleeper:
         time.sleep(self.seconds(data.number))
         counts = {
             "done": data.n_told,
-            "failed": int(data.failed.sum()),
+            "failed": len(data.failed),
             "pending": len(data.pending_memos),
         }
         return Proposal(x=rng.random(1), memo=counts)
