@@ -37,10 +37,9 @@ def predicted_losses(method: Method, data: Data, rows: Array) -> tuple[Array, Ar
         gp, _ = method.model(data)
         found = gp.posterior(torch.as_tensor(rows, device=gp.X.device))
     y = gp.y.cpu().numpy()
-    loss = data.loss if len(data.loss) == len(y) else data.loss[~data.failed]
     mean = found.mean.cpu().numpy()
     spread = found.variance.cpu().numpy() ** 0.5
-    low, middle, high = (_inverse(y, loss, mean + k * spread) for k in (-1, 0, 1))
+    low, middle, high = (_inverse(y, data.loss, mean + k * spread) for k in (-1, 0, 1))
     return middle, (high - low) / 2
 
 

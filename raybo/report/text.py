@@ -11,7 +11,6 @@ from textwrap import indent
 from typing import Any
 
 from raybo.space.vector import Vector
-from raybo.study.objective import Objective
 from raybo.study.outcome import Outcome, flat_config
 from raybo.study.trial import Trial
 
@@ -91,9 +90,9 @@ def outcome_html(outcome: Outcome) -> str:
     def cells(tag: str, values: list[Any]) -> str:
         return "".join(f"<{tag}>{html.escape(str(value))}</{tag}>" for value in values)
 
-    loss = Objective(outcome.mode).loss
-    done = [trial for trial in outcome.trials if trial.value is not None]
-    best = sorted(done, key=lambda trial: loss(trial.value or 0.0))[:_NOTEBOOK_ROWS]
+    goal = outcome.goal
+    done = [t for t in outcome.trials if t.value is not None and goal.allows(t.extra)]
+    best = sorted(done, key=lambda trial: goal.loss(trial.value or 0.0))[:_NOTEBOOK_ROWS]
     configs = [flat_config(trial.config, outcome.space) for trial in best]
     names = list(dict.fromkeys(name for config in configs for name in config))
     rows = [

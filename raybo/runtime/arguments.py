@@ -243,10 +243,10 @@ def check_same_study(
             "name, remove the folder, or continue it with resume=True"
         )
     changes = difference(old["space"], header["space"])
-    for key in ("method", "mode", "metric", "seed"):
+    for key in ("method", "mode", "metric", "constraints", "seed"):
         same = is_same_method if key == "method" else operator.eq
-        if not same(old[key], header[key]):
-            changes.append(f"{key}: was {old[key]!r}, now {header[key]!r}")
+        if not same(old.get(key, {}), header[key]):
+            changes.append(f"{key}: was {old.get(key)!r}, now {header[key]!r}")
     if changes:
         raise StudyError(
             f"study {name!r} in {location} was started with other arguments ("

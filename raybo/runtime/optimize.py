@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from raybo import __version__
+from raybo.errors import StudyError
 from raybo.methods.base import Method
 from raybo.methods.registry import build_method, describe_method
 from raybo.report.live import make_view
@@ -39,7 +40,7 @@ from raybo.study.journal.journal import read_journal, timestamp
 from raybo.study.journal.record import Record
 from raybo.study.journal.storage import open_store, spool_folder
 from raybo.study.names import fresh_name
-from raybo.study.objective import Objective
+from raybo.study.objective import Constraints, Objective
 
 
 @explain_unknown
@@ -48,6 +49,7 @@ def optimize(
     space: AnySpace | Mapping[str, Any],
     mode: str = "min",
     metric: str | None = None,
+    constraints: Constraints | None = None,
     method: str | Method = "bo",
     method_options: Mapping[str, Any] | None = None,
     max_trials: int | None = 200,
@@ -80,6 +82,9 @@ def optimize(
         `Space`, `Box`, or a dict of parameters.
     mode, metric
         "min" or "max"; the entry of the result to optimise.
+    constraints
+        Bounds of other entries of the result, such as `{"latency": (None, 10.0)}`; None is no
+        bound. Where they are kept is learnt, and the best trial keeps all of them.
     method, method_options
         Name of a method and its options, or a method object.
     max_trials, max_seconds, target
@@ -133,7 +138,7 @@ def optimize(
     """
     check_objective(objective)
     space = as_space(space)
-    goal = Objective(mode, metric)
+    goal = Objective(mode, metric, constraints or {})
     limits: dict[str, Any] = {
         "max_trials": max_trials,
         "max_seconds": max_seconds,
@@ -149,6 +154,11 @@ def optimize(
     first, known = checked_points(points), checked_values(evaluated)
     for config in (*first, *(config for config, _ in known)):
         space.check_allowed(config)
+    if known and goal.constraints:
+        raise StudyError(
+            "evaluated= has values alone, and constraints= needs the entries that they bound; "
+            "give these configs as points="
+        )
     point_list = tuple(space.to_json(config) for config in first)
     given = tuple((space.to_json(config), v) for config, v in known)
     storage = str(storage) if "://" in str(storage) else str(Path(storage).absolute())
@@ -168,6 +178,7 @@ def optimize(
             "lanes": built.lanes,
             "mode": mode,
             "metric": metric,
+            "constraints": {name: list(bounds) for name, bounds in goal.constraints.items()},
             "seed": seed,
             "objective": import_path(objective),
             "raybo": __version__,

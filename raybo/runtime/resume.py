@@ -97,6 +97,7 @@ def _recorded(
         "method": method,
         "method_options": header["method"]["options"],
         **{key: header[key] for key in ("mode", "metric", "seed")},
+        "constraints": header.get("constraints", {}),
     }
 
 

@@ -42,10 +42,11 @@ class Totals:
         if trial.state is not State.DONE or trial.value is None:
             self._n_failed += 1
             return
-        if self._is_better(trial.value, self.best_value):
-            self.best = trial
-        if self._is_better(trial.value, self._lane_best[lane]):
-            self._lane_best[lane] = trial.value
+        if self._objective.allows(trial.extra):
+            if self._is_better(trial.value, self.best_value):
+                self.best = trial
+            if self._is_better(trial.value, self._lane_best[lane]):
+                self._lane_best[lane] = trial.value
         self._n_done[lane] += entry.source != "given"
 
     def progress(

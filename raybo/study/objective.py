@@ -10,7 +10,6 @@ from typing import Any
 
 from raybo.errors import MetricError, ObjectiveError, StudyError
 
-
 Constraints = Mapping[str, tuple[float | None, float | None]]
 
 
@@ -47,7 +46,7 @@ class Objective:
         """Return by how much the entries of a result exceed each bound; allowed where <= 0."""
         found = []
         for name, (low, high) in self.constraints.items():
-            value = finite_number(extra.get(name), f"the entry {name!r} is")
+            value = self._bounded(extra, name)
             found += [] if low is None else [low - value]
             found += [] if high is None else [value - high]
         return found
@@ -65,10 +64,15 @@ class Objective:
             When it holds no finite number; the message becomes the reason of the failure.
         """
         if not isinstance(result, Mapping):
+            if self.constraints:
+                raise MetricError(
+                    f"the objective returned {_short(result)}; with constraints= it returns a "
+                    "dict of the metric and the entries that are bounded"
+                )
             return finite_number(result, "the objective returned"), {}
         metric = self.metric
         if metric is None:
-            if len(result) != 1:
+            if len(result) != 1:  # with constraints there are more
                 raise MetricError(
                     f"the objective returned the entries {sorted(map(str, result))}; "
                     "name the one to optimise with metric="
@@ -80,7 +84,41 @@ class Objective:
                 f"none of them is the metric {metric!r}"
             )
         extra = {str(k): v for k, v in result.items() if k != metric}
+        for name in self.constraints:
+            extra[name] = self._bounded(extra, name)
         return finite_number(result[metric], f"the metric {metric!r} is"), extra
+
+    def _bounded(self, extra: Mapping[str, Any], name: str) -> float:
+        if name not in extra:
+            raise MetricError(
+                f"the result has the entries {sorted(extra)} beside the metric, "
+                f"none of them is {name!r}, which constraints= bounds"
+            )
+        return finite_number(extra[name], f"the entry {name!r} is")
+
+
+def checked_constraints(constraints: Any) -> Constraints:
+    """Return constraints with bounds as floats; refuse what is none."""
+    if not isinstance(constraints, Mapping):
+        raise StudyError(
+            f"constraints is {constraints!r}, not a dict; for example "
+            '{"latency": (None, 10.0)} keeps the entry "latency" of the result at most 10'
+        )
+    checked: dict[str, tuple[float | None, float | None]] = {}
+    for name, bounds in constraints.items():
+        try:
+            low, high = (None if b is None else finite_number(b, "a bound is") for b in bounds)
+        except (TypeError, ValueError, ObjectiveError) as error:
+            raise StudyError(
+                f"constraints[{name!r}] is {bounds!r}: {error}; give (low, high), "
+                "None for no bound"
+            ) from None
+        if (low is None and high is None) or (low is not None and high is not None and low > high):
+            raise StudyError(
+                f"constraints[{name!r}] is {bounds!r}: it needs a bound, and low <= high"
+            )
+        checked[str(name)] = (low, high)
+    return checked
 
 
 def finite_number(value: Any, what: str) -> float:

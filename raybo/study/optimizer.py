@@ -11,7 +11,7 @@ from raybo.methods.base import Method
 from raybo.methods.registry import build_method, describe_method
 from raybo.space.any_space import AnySpace, as_space
 from raybo.space.definition import difference, space_from_definition
-from raybo.study.objective import Objective
+from raybo.study.objective import Constraints, Objective
 from raybo.study.study import Study
 from raybo.study.trial import Trial, TrialRecord, decode, detached, encode
 
@@ -33,6 +33,9 @@ class Optimizer:
         "min" or "max".
     seed
         The same seed and the same results give the same trials.
+    constraints
+        Bounds (low, high) of other outcomes by their names, None for no bound: `tell` takes their
+        values as `extra`, and the best trial keeps all bounds.
     **options
         Options of the method.
     """
@@ -43,12 +46,13 @@ class Optimizer:
         method: str | Method = "bo",
         mode: str = "min",
         seed: int = 0,
+        constraints: Constraints | None = None,
         **options: Any,
     ) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
             raise StudyError(f"seed must be a whole number of 0 or more, got {seed!r}")
-        space = as_space(space)
-        self._study = Study(space, build_method(method, space, options), Objective(mode), seed)
+        space, goal = as_space(space), Objective(mode, constraints=constraints or {})
+        self._study = Study(space, build_method(method, space, options), goal, seed)
 
     @property
     def space(self) -> AnySpace:
@@ -78,9 +82,14 @@ class Optimizer:
             return detached(self._study.ask())
         return [detached(self._study.ask()) for _ in range(n)]
 
-    def tell(self, trial: int | Trial, value: float) -> Trial:
-        """Record the value of a trial or its number; a NaN or an infinity makes it a failure."""
-        return detached(self._study.tell(_number(trial), value))
+    def tell(
+        self, trial: int | Trial, value: float, extra: Mapping[str, Any] | None = None
+    ) -> Trial:
+        """Record the value of a trial or its number; a NaN or an infinity makes it a failure.
+
+        `extra` holds its other outcomes, at least those that are bounded by constraints.
+        """
+        return detached(self._study.tell(_number(trial), value, extra))
 
     def fail(self, trial: int | Trial, reason: str = "", cause: str = "exception") -> Trial:
         """Record that a trial, or the one of this number, has no value, and why.
@@ -112,6 +121,7 @@ class Optimizer:
             "space": study.space.definition(),
             "method": describe_method(study.method),
             "mode": study.objective.mode,
+            "constraints": {k: list(b) for k, b in study.objective.constraints.items()},
             "seed": study.seed,
             "trials": [encode(trial, study.space).to_json() for trial in study.trials.values()],
         }
@@ -155,7 +165,12 @@ class Optimizer:
             raise StudyError("the state was saved with another space: " + "; ".join(changes))
         name, options = state["method"]["name"], state["method"]["options"]
         made = cls(
-            space, method or name, state["mode"], state["seed"], **({} if method else options)
+            space,
+            method or name,
+            state["mode"],
+            state["seed"],
+            state.get("constraints"),
+            **({} if method else options),
         )
         for item in state["trials"]:
             made._study.add(decode(TrialRecord.from_json(item), space))

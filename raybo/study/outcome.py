@@ -13,7 +13,7 @@ from raybo.space.any_space import AnySpace
 from raybo.space.definition import space_from_definition
 from raybo.study.journal.record import Record
 from raybo.study.journal.storage import Store, list_slugs, open_store
-from raybo.study.objective import Objective
+from raybo.study.objective import Constraints, Objective
 from raybo.study.trial import State, Trial, TrialRecord, best_of, decode
 
 
@@ -41,6 +41,7 @@ class Outcome:
     elapsed: float  # seconds, all sessions together
     stop: Stop | None  # None: the study runs, or its last session was killed
     use: float | None  # share of the time that workers were busy in the last session
+    constraints: Constraints = field(default_factory=dict)  # bounds of other entries
     lanes: int = 1  # independent searches: `lane_of(trial.number, lanes)`
     seed: int | None = None
     objective: str | None = None  # where it can be imported from
@@ -75,6 +76,7 @@ class Outcome:
             elapsed=record.seconds,
             stop=_stop_of(record),
             use=stopped.get("use") if stopped else None,
+            constraints=header.get("constraints", {}),
             lanes=_lanes_of(header),
             seed=header.get("seed"),
             objective=header.get("objective"),
@@ -91,7 +93,7 @@ class Outcome:
     @property
     def best_trial(self) -> Trial | None:
         """Trial with the best value; None when no trial has one."""
-        return best_of(self.trials, Objective(self.mode).loss)
+        return best_of(self.trials, self.goal)
 
     @property
     def best_value(self) -> float | None:
@@ -102,6 +104,11 @@ class Outcome:
     def best_config(self) -> dict[str, Any] | None:
         """Config with the best value; None when there is none."""
         return dict(self.best_trial.config) if self.best_trial else None
+
+    @property
+    def goal(self) -> Objective:
+        """What was optimised, within which constraints."""
+        return Objective(self.mode, self.metric, self.constraints)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per trial: its fields, then its parameters by their paths.
@@ -197,7 +204,11 @@ def summarize(record: Record, store: Store, slug: str) -> StudySummary:
 
 def best_record(record: Record) -> TrialRecord | None:
     """Return the trial with the best value; None when no trial has one."""
-    return best_of(record.trials, Objective(record.header.get("mode", "min")).loss)
+    header = record.header
+    return best_of(
+        record.trials,
+        Objective(header.get("mode", "min"), constraints=header.get("constraints", {})),
+    )
 
 
 def flat_config(config: Mapping[str, Any], space: AnySpace) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from raybo.arrays import Array
-from raybo.errors import ObjectiveError, SpaceExhausted, StudyError, SurrogateError
+from raybo.errors import MetricError, ObjectiveError, SpaceExhausted, StudyError, SurrogateError
 from raybo.methods.base import FULL, Data, Effort, Method, Proposal, lane_of
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective, finite_number
@@ -107,19 +107,22 @@ class Study:
         change(self._key(trial.config))
         return trial
 
-    def tell(self, number: int, value: Any) -> Trial:
-        """Record the value of a pending trial; a NaN or an infinity makes it a failure."""
+    def tell(self, number: int, value: Any, extra: Mapping[str, Any] | None = None) -> Trial:
+        """Record the value of a pending trial; a NaN or an infinity makes it a failure.
+
+        `extra` holds the other outcomes, at least those that the objective's constraints bound.
+        """
         trial = self._pending_trial(number)
         try:
-            trial.value = finite_number(value, "the value is")
+            found = finite_number(value, "the value is")
+            self.objective.excess(extra or {})
         except ObjectiveError as error:
-            if not isinstance(value, float | np.floating):
+            if isinstance(error, MetricError) or not isinstance(value, float | np.floating):
                 raise StudyError(
                     f"trial {number}: {error}; tell a number, or use fail(number, reason)"
                 ) from None
             return self.fail(number, str(error), "result")
-        trial.state = State.DONE
-        return trial
+        return self.settle(replace(trial, state=State.DONE, value=found, extra=dict(extra or {})))
 
     def fail(self, number: int, reason: str, cause: str = "exception") -> Trial:
         """Record that a pending trial has no value, and why.
@@ -154,7 +157,7 @@ class Study:
     @property
     def best(self) -> Trial | None:
         """Trial with the best value; None while there is none."""
-        return best_of(self.trials.values(), self.objective.loss)
+        return best_of(self.trials.values(), self.objective)
 
     @contextmanager
     def _said_if_slow(self, number: int) -> Iterator[None]:
@@ -207,6 +210,7 @@ class Study:
             pending_memos=tuple(t.memo for t in pending),
             effort=effort,
             failed=self._stack(failed),
+            excess=np.array([self.objective.excess(t.extra) for t in told]),
             failed_memos=tuple(t.memo for t in failed),
             cache=self._cache,
         )

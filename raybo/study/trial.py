@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
 from raybo.space.any_space import AnySpace
+from raybo.study.objective import Objective
 
 
 class State(StrEnum):
@@ -102,7 +103,7 @@ def decode(record: TrialRecord, space: AnySpace) -> Trial:
     return Trial(**{**vars(record), "config": space.from_json(record.config)})
 
 
-def best_of(trials: Iterable[AnyTrial], loss: Callable[[float], float]) -> AnyTrial | None:
-    """Return the trial whose value has the smallest loss; None when no trial has a value."""
-    done = [trial for trial in trials if trial.value is not None]
-    return min(done, key=lambda trial: loss(trial.value or 0.0), default=None)
+def best_of(trials: Iterable[AnyTrial], objective: Objective) -> AnyTrial | None:
+    """Return the trial of the best value within the constraints; None when there is none."""
+    done = [t for t in trials if t.value is not None and objective.allows(t.extra)]
+    return min(done, key=lambda trial: objective.loss(trial.value or 0.0), default=None)

@@ -119,6 +119,12 @@ def losses_of(kind: str) -> np.ndarray:
     return np.sin(np.arange(float(N)))
 
 
+def propose_memo(method: Any, space: AnySpace, number: int) -> dict[str, Any]:
+    """What a method notes of a point of its initial design."""
+    data = data_of(space, 0, np.empty(0), number=number)
+    return dict(method.propose(data, np.random.default_rng(number)).memo)
+
+
 def test_every_method_and_preset_is_in_the_table() -> None:
     assert {name for name, _, _ in VARIANTS.values()} == set(METHODS)
     of_paper = {name for name, options, _ in VARIANTS.values() if options.get("preset") == "paper"}
@@ -144,6 +150,27 @@ class TestMethod:
         if kind == "equal points":
             data = data_of(space, N, losses_of(kind), X=np.repeat(data.X[:1], N, axis=0))
         propose(build_method(name, space, options), space, data)
+
+    def test_failures_and_bounds(
+        self, name: str, options: dict[str, Any], space: AnySpace
+    ) -> None:
+        """Half of the trials failed; then no trial has kept its bounds, and one has."""
+        method, n = build_method(name, space, options), N // 2
+        data = data_of(space, N, losses_of(""))
+        lanes = method.lanes
+        memos = [propose_memo(method, space, number * lanes) for number in range(N)]
+        some = replace(
+            data,
+            number=N * lanes,
+            X=data.X[:n],
+            loss=data.loss[:n],
+            memos=tuple(memos[:n]),
+            failed=data.X[n:],
+            failed_memos=tuple(memos[n:]),
+        )
+        propose(method, space, some)
+        for excess in (np.ones((n, 2)), np.linspace(-1.0, 1e300, 2 * n).reshape(n, 2)):
+            propose(method, space, replace(some, excess=excess))
 
     def test_a_proposal_is_a_function_of_the_data_also_with_many_pending(
         self, name: str, options: dict[str, Any], space: AnySpace

@@ -11,6 +11,7 @@ from raybo.space.any_space import AnySpace
 from raybo.space.box import Box
 from raybo.space.parameters import Choice, Float, Int
 from raybo.space.space import Space
+from raybo.study.objective import Objective
 from raybo.study.trial import State, Trial, TrialRecord, best_of, decode, encode
 
 
@@ -29,6 +30,6 @@ def test_a_trial_survives_json(space: AnySpace) -> None:
 
 def test_the_best_trial_has_the_smallest_loss_and_a_value() -> None:
     trials = [Trial(0, {}), Trial(1, {}, -1.0, State.DONE), Trial(2, {}, 2.0, State.DONE)]
-    assert best_of(trials, lambda value: value) is trials[1]
-    assert best_of(trials, lambda value: -value) is trials[2]
-    assert best_of(trials[:1], lambda value: value) is None
+    assert best_of(trials, Objective()) is trials[1]
+    assert best_of(trials, Objective("max")) is trials[2]
+    assert best_of(trials[:1], Objective()) is None
