@@ -55,7 +55,7 @@ def plot_history(sheet: Sheet, optimum: float | None = None) -> go.Figure:
     outcome, mode, done = sheet.outcome, sheet.outcome.mode, sheet.done
     numbers = np.array([t.number for t in sheet.trials])
     values, scale, name = sheet.values[done], sheet.scale, _label(outcome.metric or "value")
-    best = (np.minimum if mode == "min" else np.maximum).accumulate(values)
+    best = sheet.best_so_far[done]
     figure = _framed(mode)
     marks = _marks(len(values))
     dots = {"color": GREY, "size": 6, "opacity": 0.75}
@@ -87,7 +87,7 @@ def plot_history(sheet: Sheet, optimum: float | None = None) -> go.Figure:
     plain = len(figure.data)
     positive = len(values) > 0 and float(values.min()) > 0
     if optimum is not None or not positive:  # the distance to a goal can be drawn on a log scale
-        goal = optimum if optimum is not None else best[-1] if len(best) else 0.0
+        goal = optimum if optimum is not None else outcome.best_value or 0.0
         for trace in figure.data[:2]:
             gap = np.abs(np.asarray(trace.y, dtype=float) - goal)
             figure.add_trace(trace).data[-1].y = np.where(gap > 0, gap, np.nan)

@@ -92,6 +92,16 @@ class Sheet:
         return ~np.isnan(self.values)
 
     @cached_property
+    def best_so_far(self) -> Array:
+        """Best value within the constraints after each of `trials`; NaN while there is none."""
+        goal = self.outcome.goal
+        worst = np.inf if goal.mode == "min" else -np.inf
+        kept = [t.value is not None and goal.allows(t.extra) for t in self.trials]
+        better = np.minimum if goal.mode == "min" else np.maximum
+        best = better.accumulate(np.where(kept, self.values, worst))
+        return np.where(np.isinf(best), np.nan, best)
+
+    @cached_property
     def best(self) -> int | None:
         """Index of the best of `trials`."""
         best = self.outcome.best_trial
