@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 
 from raybo.errors import MethodError, SpaceExhausted
 from raybo.methods.base import Data, Proposal
@@ -48,7 +49,15 @@ def proposed(seconds: Callable[[int], float], wanted: int) -> list[int]:
     return [trial.number for trial in answer.trials]
 
 
-def test_quick_proposals_are_all_made_in_one_call() -> None:
+@pytest.fixture
+def longest_call(monkeypatch: pytest.MonkeyPatch) -> float:
+    """Seconds that a call may take, so many that a busy machine does not end one early."""
+    seconds = 1.0
+    monkeypatch.setattr("raybo.runtime.proposals.proposer.LONGEST_CALL", seconds)
+    return seconds
+
+
+def test_quick_proposals_are_all_made_in_one_call(longest_call: float) -> None:
     assert proposed(lambda _: 0.0, 20) == list(range(20))
 
 
@@ -56,8 +65,8 @@ def test_a_slow_proposal_does_not_wait_for_the_next() -> None:
     assert proposed(lambda _: 2 * LONGEST_CALL, 5) == [0]
 
 
-def test_quick_proposals_follow_a_slow_first_one() -> None:
-    made = proposer(lambda n: 2 * LONGEST_CALL * (n == 5))
+def test_quick_proposals_follow_a_slow_first_one(longest_call: float) -> None:
+    made = proposer(lambda n: 2 * longest_call * (n == 5))
     made.propose(Call([], [], range(5)))
     answer = made.propose(Call([], [], range(5, 10)))
     assert [trial.number for trial in answer.trials] == list(range(5, 10))
@@ -82,7 +91,7 @@ def test_a_method_given_by_name_is_built_by_the_proposer() -> None:
     assert "no option 'bogus'" in str(error)
 
 
-def test_what_was_proposed_before_the_space_was_exhausted_is_kept() -> None:
+def test_what_was_proposed_before_the_space_was_exhausted_is_kept(longest_call: float) -> None:
     space = Space({"n": Int(1, 3)})
     answer = Proposer(Search(space, "random", Objective(), 0)).propose(Call([], [], range(5)))
     assert sorted(trial.config["n"] for trial in answer.trials) == [1, 2, 3]
