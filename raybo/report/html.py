@@ -228,6 +228,20 @@ def _failures(sheet: Sheet) -> Section | None:
     return Section("Failures", note, form="failures", data=groups)
 
 
+def _success(sheet: Sheet) -> Section | None:
+    """Where trials succeed, by the model that the search has of it."""
+    figures = plots.success_slices(sheet)
+    if not figures:
+        return None
+    bounded = " and keeps the constraints" if sheet.outcome.constraints else ""
+    note = (
+        f"Probability that a trial gives a value{bounded}, along the parameters it depends on "
+        "most, the others as in the best config; grey marks on top are trials with a value, red "
+        "ones below failed. A flat line: failures that have no place."
+    )
+    return Section("Where trials succeed", note, figures)
+
+
 def _parallel(sheet: Sheet) -> Section | None:
     if not sheet.columns or not sheet.done.any():
         return None
@@ -365,6 +379,7 @@ PANELS = (
     _contour,
     _slices,
     _failures,
+    _success,
     _parallel,
     _branches,
     _embeddings,

@@ -34,6 +34,7 @@ _BARS = 12  # parameters in a figure of bars
 _COLUMNS = 50  # directions in one figure
 _LINES = 600  # trials in one figure of lines or bars: more cannot be distinguished
 _CELLS = 41  # along each side of a picture of the model
+_MOST_SUCCESS = 4  # parameters along which the probability of success is drawn
 _DRAWN = 1000  # with more marks, starting WebGL pays; plotly.express switches at as many
 _FAILED, _BEYOND = "failed", "beyond the scale"
 _HEIGHTS = {_FAILED: 0.985, _BEYOND: 0.945}  # of marks at the edge of a figure
@@ -262,6 +263,48 @@ def _slice(sheet: Sheet, column: Column) -> go.Figure:
     if not sheet.scale.log:
         axis.range = _padded(sheet.scale, outcome.mode)
     figure.update_layout(height=260)
+    return _finish(figure, "")
+
+
+def success_slices(sheet: Sheet) -> list[go.Figure]:
+    """Draw the probability of success along the parameters it depends on most, one figure each.
+
+    The other parameters are as in the best config, or in the first trial where there is none.
+    """
+    if sheet.success is None:
+        return []
+    here = sheet.best or 0
+    curves = []
+    for column in sheet.columns:
+        if sheet.active[here, column.index]:
+            grid = _grid_of(column)
+            rows = np.repeat(sheet.rows[here][None], len(grid), axis=0)
+            rows[:, column.index] = grid
+            share = np.exp(sheet.success.log_probability(sheet.outcome.space.snap(rows)))
+            curves.append((float(np.ptp(share)), column, grid, share))
+    curves.sort(key=lambda curve: -curve[0])
+    return [_success(sheet, *curve[1:]) for curve in curves[:_MOST_SUCCESS]]
+
+
+def _success(sheet: Sheet, column: Column, grid: Array, share: Array) -> go.Figure:
+    figure = _framed("min")
+    mode = "lines+markers" if column.kind in ("categorical", "choice") else "lines"
+    line = {"color": BLUE, "width": 2.5}
+    figure.add_trace(go.Scatter(x=grid, y=share, mode=mode, name="probability", line=line))
+    active = sheet.active[:, column.index]
+    x = sheet.rows[:, column.index] + _spread(column, len(active))
+    counts = np.array([t.counts for t in sheet.trials])
+    for name, which, height, color in (
+        ("has a value", sheet.done, 1.0, GREY),
+        ("failed", ~sheet.done & counts, 0.0, RED),
+    ):
+        few = np.flatnonzero(active & which)
+        mark = {"color": color, "symbol": "line-ns-open", "size": 9}
+        y = np.full(len(few), height)
+        figure.add_trace(_marks(len(few))(x=x[few], y=y, mode="markers", name=name, marker=mark))
+    figure.update_xaxes(_ticks(column), title=_tail(column.name))
+    figure.update_yaxes(range=[-0.06, 1.06], tickformat=".0%", title="succeeds")
+    figure.update_layout(height=240)
     return _finish(figure, "")
 
 

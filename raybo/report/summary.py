@@ -21,6 +21,7 @@ from raybo.study.outcome import Outcome, flat_config
 from raybo.study.trial import State, Trial
 
 if TYPE_CHECKING:
+    from raybo.methods.feasibility import Feasibility
     from raybo.methods.sensitivity import Surface
 
 _MOST_ENTRIES = 20_000_000  # of the rows of all trials: 160 MB
@@ -139,6 +140,34 @@ class Sheet:
             return Surface.of(space, self.rows[self.done], losses)
         except StudyError as error:
             return error
+
+    @cached_property
+    def success(self) -> Feasibility | None:
+        """Model of where trials succeed; None where all do, or where it cannot be computed."""
+        from raybo.methods.base import Data  # noqa: PLC0415
+        from raybo.methods.search import success_of  # noqa: PLC0415  (loads torch)
+        from raybo.methods.sensitivity import MOST_ROWS  # noqa: PLC0415
+
+        space, goal = self.outcome.space, self.outcome.goal
+        known = [i for i, t in enumerate(self.trials) if t.counts]
+        known = known[:: -(-len(known) // MOST_ROWS) or 1]
+        done = [i for i in known if self.done[i]]
+        failed = [i for i in known if not self.done[i]]
+        if not space.dense or len(done) < 2:
+            return None
+        data = Data(
+            number=0,
+            seed=0,
+            X=self.rows[done],
+            loss=np.zeros(len(done)),
+            memos=({},) * len(done),
+            pending=self.rows[:0],
+            pending_memos=(),
+            failed=self.rows[failed],
+            excess=np.array([goal.excess(self.trials[i].extra) for i in done]),
+        )
+        found = success_of(space, data)
+        return found if found.parts else None
 
     @property
     def why_no_model(self) -> str:

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from raybo.errors import StudyError
-from raybo.report import summary
+from raybo.report import plots, summary
 from raybo.report.summary import Scale, Sheet, column_ticks, round_numbers, short
 from raybo.result import Result
 from raybo.space.box import Box
@@ -209,3 +209,37 @@ def test_directions_of_ridge_are_those_of_most_effect_whatever_the_rotation(
     assert found is not None
     assert found.shape == (3, 2)
     np.testing.assert_allclose(np.abs(found), [[2, 0], [2, 0], [0, 0.5]], atol=1e-3)
+
+
+def test_the_probability_of_success_falls_where_trials_failed(make_result: Make) -> None:
+    result = make_result(80)
+    trials = [
+        Trial(t.number, t.config, None, State.FAILED, "diverged")
+        if t.config["lr"] > 1e-2
+        else Trial(t.number, t.config, 1.0 + t.number, State.DONE)
+        for t in result.trials
+    ]
+    sheet = Sheet(replace(result, trials=trials))
+    assert sheet.success is not None
+    p = np.exp(sheet.success.log_probability(sheet.rows))
+    assert p[~sheet.done].mean() < 0.2
+    assert p[sheet.done].mean() > 0.8
+    first, *_ = plots.success_slices(sheet)
+    assert first.layout.xaxis.title.text == "lr"
+    rate, share = first.data[0].x, first.data[0].y
+    assert share[rate < 0.4].min() > 0.8  # up to 1e-3
+    assert share[rate > 0.8].max() < 0.2  # from 1e-1
+    assert len(first.data[2].x) == np.count_nonzero(~sheet.done)
+    lost = [replace(t, cause="lost") if t.state is State.FAILED else t for t in trials]
+    assert Sheet(replace(result, trials=lost)).success is None
+
+
+def test_the_best_so_far_keeps_the_constraints(make_result: Make) -> None:
+    result = make_result(1)
+    trials = [
+        Trial(i, result.trials[0].config, value, State.DONE, extra={"ms": ms})
+        for i, (value, ms) in enumerate([(5.0, 20.0), (4.0, 5.0), (3.0, 11.0), (2.0, 9.0)])
+    ]
+    bounded = replace(result, trials=trials, constraints={"ms": (None, 10.0)})
+    np.testing.assert_array_equal(Sheet(bounded).best_so_far, [np.nan, 4.0, 4.0, 2.0])
+    assert bounded.best_value == 2.0
