@@ -70,7 +70,12 @@ class Data:
     @property
     def n_rows(self) -> int:
         """Number of points asked so far: told, failed and pending."""
-        return len(self.loss) + len(self.failed) + len(self.pending_memos)
+        return len(self.all_memos)
+
+    @property
+    def all_memos(self) -> tuple[Memo, ...]:
+        """What the method noted with any point, whatever became of it."""
+        return self.memos + self.failed_memos + self.pending_memos
 
     @property
     def feasible(self) -> Bools:
@@ -89,7 +94,7 @@ class Data:
 
     def last_fit(self, *keys: str) -> Memo | None:
         """Memo of the latest fit that holds all `keys`; None before the first."""
-        fits = (m for m in (*self.memos, *self.pending_memos) if {"fitted", *keys} <= m.keys())
+        fits = (memo for memo in self.all_memos if {"fitted", *keys} <= memo.keys())
         return max(fits, key=lambda memo: int(memo["fitted"]), default=None)
 
     def is_refit_due(self, fitted: int) -> bool:

@@ -69,8 +69,7 @@ def feasibility(kernel: Kernel, data: Data) -> Feasibility:
     outcomes = dict(_outcomes(data))
     if not outcomes:
         return Feasibility((), data.X[:0], {})
-    memos = (*data.memos, *data.failed_memos, *data.pending_memos)
-    noted = [memo[MEMO] for memo in memos if MEMO in memo]
+    noted = [memo[MEMO] for memo in data.all_memos if MEMO in memo]
     last = max(noted, key=lambda item: int(item["fitted"]), default=None)
     thetas = {} if last is None else last["theta"]
     n = len(data.loss) + len(data.failed)

@@ -179,7 +179,7 @@ class State:
 
 def last_state(data: Data) -> State:
     """The state noted last; the initial one when there is none."""
-    noted = [m["algorithm3"] for m in (*data.memos, *data.pending_memos) if "algorithm3" in m]
+    noted = [m["algorithm3"] for m in data.all_memos if "algorithm3" in m]
     return State(**max(noted, key=lambda item: int(item["step"]))) if noted else State()
 
 

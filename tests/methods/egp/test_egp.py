@@ -27,9 +27,7 @@ def make_data(n: int, d: int, pending: int = 0, seed: int = 0) -> Data:
     X = np.random.default_rng(seed).random((n + pending, d))
     loss = ((X[:n] - 0.3) ** 2).sum(1)
     none = ({},)
-    return Data(
-        n + pending, 0, X[:n], loss, np.zeros(n, dtype=bool), none * n, X[n:], none * pending
-    )
+    return Data(n + pending, 0, X[:n], loss, none * n, X[n:], none * pending)
 
 
 def egp(space: AnySpace, **options: object) -> Method:
