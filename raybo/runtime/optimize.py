@@ -49,7 +49,6 @@ def optimize(
     space: AnySpace | Mapping[str, Any],
     mode: str = "min",
     metric: str | None = None,
-    constraints: Constraints | None = None,
     method: str | Method = "bo",
     method_options: Mapping[str, Any] | None = None,
     max_trials: int | None = 200,
@@ -69,6 +68,7 @@ def optimize(
     evaluated: Iterable[tuple[Mapping[str, Any], float]] = (),
     max_failures: int | None = None,
     patience: int | None = None,
+    constraints: Constraints | None = None,
 ) -> Result:
     """Optimise `objective` over `space` on a Ray cluster and return the result.
 
@@ -82,9 +82,6 @@ def optimize(
         `Space`, `Box`, or a dict of parameters.
     mode, metric
         "min" or "max"; the entry of the result to optimise.
-    constraints
-        Bounds of other entries of the result, such as `{"latency": (None, 10.0)}`; None is no
-        bound. Where they are kept is learnt, and the best trial keeps all of them.
     method, method_options
         Name of a method and its options, or a method object.
     max_trials, max_seconds, target
@@ -119,6 +116,9 @@ def optimize(
         Failed trials after which the study ends with an error (by default when the first trials
         all fail: 5 or one per worker, ten times as many where some config may work); trials
         without a better value after which it ends.
+    constraints
+        Bounds of other entries of the result, such as `{"latency": (None, 10.0)}`; None is no
+        bound. Where they are kept is learnt, and the best trial keeps all of them.
 
     Returns
     -------
