@@ -454,6 +454,7 @@ def test_resume_takes_everything_else_from_the_journal(folder: Path) -> None:
         "method_options": {"preset": "default"},
         "mode": "min",
         "metric": "loss",
+        "constraints": {},
         "seed": 0,
         "max_trials": 10,
         "max_seconds": None,
