@@ -32,7 +32,7 @@ from raybo.surrogate.kernels.stationary import Stationary
 from raybo.surrogate.map import fit, starting_theta
 from raybo.surrogate.outcomes import standardize_excess
 
-OUTCOME_NOISE = Hyper(NOISE, (), 1e-4, 1.0, 1e-2)  # from a sharp edge to nothing but noise
+OUTCOME_NOISE = Hyper(NOISE, (), 1e-8, 1.0, 1e-2)  # from exact outcomes to nothing but noise
 MEMO = "feasibility"
 
 
