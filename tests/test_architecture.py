@@ -18,7 +18,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # A module imports only from its own layer or from those it may reach.
 LAYERS = [
-    *("arrays", "errors", "space", "surrogate", "acquisition", "methods", "study"),
+    *("arrays", "bytecode", "errors", "space", "surrogate", "acquisition", "methods", "study"),
     *("report", "result", "runtime", "tune", "benchmarks"),
 ]
 BELOW = {layer: set(LAYERS[: i + 1]) for i, layer in enumerate(LAYERS)}

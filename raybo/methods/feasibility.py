@@ -56,7 +56,7 @@ class Feasibility:
     memo: dict[str, Any]
 
     def weigh(self, f: Acquisition) -> Acquisition:
-        """The acquisition `f`, a logarithm, plus that of the probability of success."""
+        """The acquisition `f`, a logarithm or a bound, plus the log probability of success."""
         return Sum((f, *self.parts)) if self.parts else f
 
     def log_probability(self, X: Array) -> Array:

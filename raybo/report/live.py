@@ -162,7 +162,7 @@ class LineView:
         _print_line(self._console, _plain(progress))
 
 
-class NotebookView:
+class NotebookView(LineView):
     """Updates one output of a notebook's cell; `display` is the module IPython.display."""
 
     def __init__(
@@ -171,41 +171,22 @@ class NotebookView:
         clock: Callable[[], float] = time.monotonic,
         display: Any = None,
     ) -> None:
-        self._console = console
-        self._clock = clock
-        self._shown_at = 0.0
-        self._latest: Progress | None = None
+        super().__init__(console, clock)
         self._display = display or importlib.import_module("IPython.display")
         self._handle: Any = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._latest is not None:
-            self._show(_plain(self._latest))
-
     def phase(self, text: str) -> None:
         """Show `text` until there is progress."""
-        self._show(f"{text} ...")
+        self._write(f"{text} ...")
 
-    def update(self, progress: Progress) -> None:
-        """Show `progress`, a few times a second at most."""
-        self._latest = progress
-        if self._clock() - self._shown_at >= 1 / _FRAMES_PER_SECOND:
-            self._show(_plain(progress))
+    def _due(self, progress: Progress) -> bool:  # noqa: ARG002  (as in LineView)
+        return self._clock() - self._shown_at >= 1 / _FRAMES_PER_SECOND
 
-    def message(self, text: str) -> None:
-        """Print one line."""
-        _print_line(self._console, text)
+    def _show(self, progress: Progress) -> None:
+        self._shown, self._shown_at = progress, self._clock()
+        self._write(_plain(progress))
 
-    def _show(self, text: str) -> None:
-        self._shown_at = self._clock()
+    def _write(self, text: str) -> None:
         page = self._display.HTML(f"<pre>{html.escape(printable(text))}</pre>")
         if self._handle is None:
             self._handle = self._display.display(page, display_id=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from raybo.bytecode import code_text
 from raybo.errors import StudyError
 from raybo.runtime.timeouts import PROBE_SECONDS
 
@@ -96,16 +97,7 @@ def code_hash(function: Any) -> str | None:
     if not isinstance(code, CodeType):
         return None
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return f"{version}:{hashlib.sha256(_code_text(code).encode()).hexdigest()[:16]}"
-
-
-def _code_text(code: CodeType) -> str:
-    constants = [
-        _code_text(c) if isinstance(c, CodeType) else sorted(map(repr, c))
-        if isinstance(c, frozenset) else repr(c)
-        for c in code.co_consts
-    ]  # fmt: skip
-    return repr((code.co_code.hex(), constants, code.co_names))
+    return f"{version}:{hashlib.sha256(code_text(code).encode()).hexdigest()[:16]}"
 
 
 def is_changed(old: str | None, new: str | None) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from types import CodeType
 from typing import Any, Protocol
 
 import numpy as np
 
 from raybo.arrays import Array, Bools
+from raybo.bytecode import code_text
 from raybo.errors import SpaceError
 from raybo.space.columns import Column, Config, Group
 from raybo.space.expression import Expression
@@ -151,26 +151,12 @@ def _description(function: Any) -> str:
         return _without_addresses(f"{name} {function!r}")
     closed = [cell.cell_contents for cell in function.__closure__ or ()]
     values = (function.__defaults__, function.__kwdefaults__, closed)
-    text = f"{_code_text(code)} {_without_addresses(repr(values))}"
+    text = f"{code_text(code)} {_without_addresses(repr(values))}"
     return f"{name} {hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
 def _name(function: Any) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))
-
-
-def _code_text(code: CodeType) -> str:
-    """What a function does, without the places in files that a repr of its code has."""
-    constants = [_constant_text(constant) for constant in code.co_consts]
-    return f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {constants}"
-
-
-def _constant_text(constant: Any) -> str:
-    if isinstance(constant, CodeType):
-        return _code_text(constant)
-    if isinstance(constant, frozenset):  # in an order that differs from process to process
-        return str(sorted(map(repr, constant)))
-    return repr(constant)
 
 
 def _without_addresses(text: str) -> str:

@@ -72,7 +72,7 @@ class Objective:
             return finite_number(result, "the objective returned"), {}
         metric = self.metric
         if metric is None:
-            if len(result) != 1:  # with constraints there are more
+            if len(result) != 1:
                 raise MetricError(
                     f"the objective returned the entries {sorted(map(str, result))}; "
                     "name the one to optimise with metric="

@@ -107,11 +107,22 @@ class Optimizer:
         """
         return self._study.predict(configs)
 
-    def add(self, config: Mapping[str, Any], value: float | None = None) -> Trial:
-        """Add a point that was not asked for: pending, or with its known value."""
+    def add(
+        self,
+        config: Mapping[str, Any],
+        value: float | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Trial:
+        """Add a point that was not asked for: pending, or with its known value and outcomes."""
         self.space.check_allowed(config)
         trial = self._study.add(detached(Trial(self._study.next_number, config)))
-        return detached(trial if value is None else self._study.tell(trial.number, value))
+        if value is None:
+            return detached(trial)
+        try:
+            return detached(self._study.tell(trial.number, value, extra))
+        except StudyError:
+            self._study.drop(trial.number)
+            raise
 
     def state(self) -> dict[str, Any]:
         """Return the state as a JSON dict, for `from_state`."""

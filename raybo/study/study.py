@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from raybo.arrays import Array
-from raybo.errors import MetricError, ObjectiveError, SpaceExhausted, StudyError, SurrogateError
+from raybo.errors import ObjectiveError, SpaceExhausted, StudyError, SurrogateError
 from raybo.methods.base import FULL, Data, Effort, Method, Proposal, lane_of
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective, finite_number
-from raybo.study.trial import State, Trial, TrialRecord, best_of
+from raybo.study.trial import SAYS_NOTHING, SAYS_SOMETHING, State, Trial, TrialRecord, best_of
 
 logger = logging.getLogger(__name__)
 
@@ -113,16 +113,30 @@ class Study:
         `extra` holds the other outcomes, at least those that the objective's constraints bound.
         """
         trial = self._pending_trial(number)
+        extra = self._checked_extra(number, extra)
+        bounded = [extra[name] for name in self.objective.constraints]
         try:
             found = finite_number(value, "the value is")
-            self.objective.excess(extra or {})
+            self.objective.excess(extra)
         except ObjectiveError as error:
-            if isinstance(error, MetricError) or not isinstance(value, float | np.floating):
+            if not any(_is_not_finite(given) for given in (value, *bounded)):
                 raise StudyError(
                     f"trial {number}: {error}; tell a number, or use fail(number, reason)"
                 ) from None
             return self.fail(number, str(error), "result")
-        return self.settle(replace(trial, state=State.DONE, value=found, extra=dict(extra or {})))
+        return self.settle(replace(trial, state=State.DONE, value=found, extra=extra))
+
+    def _checked_extra(self, number: int, extra: Any) -> dict[str, Any]:
+        """The other outcomes of a trial as a dict that holds all that is bounded."""
+        if extra is not None and not isinstance(extra, Mapping):
+            raise StudyError(f"trial {number}: extra is {extra!r}, not a dict of outcomes")
+        missing = [name for name in self.objective.constraints if name not in (extra or {})]
+        if missing:
+            raise StudyError(
+                f"trial {number}: the constraints bound {missing[0]!r}, which was not told; tell "
+                f"it as extra={{{missing[0]!r}: ...}}, or use fail(number, reason)"
+            )
+        return dict(extra or {})
 
     def fail(self, number: int, reason: str, cause: str = "exception") -> Trial:
         """Record that a pending trial has no value, and why.
@@ -130,6 +144,9 @@ class Study:
         A cause of SAYS_NOTHING leaves the models alone, and the point may be proposed again.
         """
         trial = self._pending_trial(number)
+        causes = (*SAYS_SOMETHING, *SAYS_NOTHING)
+        if cause not in causes:
+            raise StudyError(f"cause must be one of {', '.join(causes)}, got {cause!r}")
         return self.settle(
             replace(trial, state=State.FAILED, reason=str(reason), cause=str(cause))
         )
@@ -252,3 +269,8 @@ class Study:
             f"all points found have been tried, among them {_FRESH_DRAWS} drawn just now; widen "
             "the space or stop here"
         )
+
+
+def _is_not_finite(given: Any) -> bool:
+    """Whether it is a NaN or an infinity: an outcome of a trial, not a slip of the caller."""
+    return isinstance(given, float | np.floating) and not np.isfinite(given)

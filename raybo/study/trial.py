@@ -19,7 +19,9 @@ class State(StrEnum):
     FAILED = "failed"
 
 
-# Causes of failures that say nothing about the config: the point may be proposed again.
+# Causes of failures (raybo/runtime/evaluations/failures.py): those that say something about the
+# config, and those that say nothing, after which the point may be proposed again.
+SAYS_SOMETHING = ("exception", "result", "timeout", "memory", "crash")
 SAYS_NOTHING = ("transient", "lost", "setup", "interrupt", "metric")
 
 

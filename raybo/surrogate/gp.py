@@ -91,7 +91,7 @@ class GP:
         if not len(X):
             return self
         chol = self._extend(X, self.kernel(self.X, X, self.theta))
-        all_y = torch.cat([self.y, y])
+        all_y = torch.cat([self.y.expand(*y.shape[:-1], -1), y], -1)
         alpha = _solve(chol, all_y - self.mean[..., None])
         return replace(self, X=torch.cat([self.X, X]), y=all_y, chol=chol, alpha=alpha)
 
@@ -118,13 +118,7 @@ class GP:
         """The process with rows at their posterior mean, or at `level` where that is higher."""
         if not len(X):
             return self
-        cross = self.kernel(self.X, X, self.theta)
-        values = (cross.mT @ self.alpha[..., None])[..., 0] + self.mean[..., None]
-        values = torch.maximum(values, level[..., None])
-        all_y = torch.cat([self.y.expand(*values.shape[:-1], -1), values], -1)
-        chol = self._extend(X, cross)
-        alpha = _solve(chol, all_y - self.mean[..., None])
-        return replace(self, X=torch.cat([self.X, X]), y=all_y, chol=chol, alpha=alpha)
+        return self.condition(X, torch.maximum(self.posterior(X).mean, level[..., None]))
 
     def _extend(self, X: Tensor, cross: Tensor) -> Tensor:
         corner = add_noise(self.kernel(X, X, self.theta), self.theta[NOISE])

@@ -51,8 +51,17 @@ def test_the_state_keeps_constraints_and_outcomes() -> None:
 def test_tell_asks_for_what_is_bounded() -> None:
     optimizer = raybo.Optimizer(SPACE, constraints=CONSTRAINTS)
     trial = optimizer.ask()
-    with pytest.raises(StudyError, match="none of them is 'c'"):
+    with pytest.raises(StudyError, match="tell it as extra="):
         optimizer.tell(trial, 1.0)
+    with pytest.raises(StudyError, match="'a' \\(str\\), not a number"):
+        optimizer.tell(trial, 1.0, {"c": "a"})
+    with pytest.raises(StudyError, match="not a dict of outcomes"):
+        optimizer.tell(trial, 1.0, [0.5])  # type: ignore[arg-type]
+    assert trial.number in {t.number for t in optimizer.trials if t.state == "pending"}
+    with pytest.raises(StudyError, match="tell it as extra="):
+        optimizer.add({"x": 1.0, "y": 1.0}, 2.0)
+    assert len(optimizer.trials) == 1  # a point that is refused leaves nothing behind
+    assert optimizer.add({"x": 1.0, "y": 1.0}, 2.0, {"c": 0.5}).state == "done"
     assert optimizer.tell(trial, 1.0, {"c": float("nan")}).state == "failed"
 
 

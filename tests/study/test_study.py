@@ -33,6 +33,20 @@ class Spy:
         return Proposal(x=rng.random(self.space.dim), memo={"number": data.number})
 
 
+def test_failures_that_say_nothing_are_left_out_and_their_points_free() -> None:
+    spy = Spy(SPACE)
+    study = Study(SPACE, spy)
+    for cause in ("lost", "timeout"):
+        study.fail(study.ask().number, "gone", cause)
+    study.ask()
+    np.testing.assert_array_equal(spy.seen[-1].failed, [SPACE.encode(study.trials[1].config)])
+    few = Study(Space({"n": Int(1, 2)}), RandomSearch(Space({"n": Int(1, 2)})))
+    for _ in range(6):
+        few.fail(few.ask().number, "gone", "lost")  # never exhausted
+    with pytest.raises(StudyError, match="cause must be one of"):
+        few.fail(few.ask().number, "gone", "banana")
+
+
 def test_a_method_sees_told_failed_and_pending_trials_in_order() -> None:
     spy = Spy(SPACE)
     study = Study(SPACE, spy, Objective("max"))
