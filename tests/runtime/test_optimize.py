@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -234,16 +235,28 @@ def test_callbacks_may_fail_and_a_second_driver_is_refused(
             calls.append("broken")
             raise OSError("no mail")
 
+    intruded = tmp_path / "intruded"
+
+    def objective(config: dict[str, Any]) -> float:
+        """The first evaluation ends at once, the others when the second driver has been tried."""
+        try:
+            (tmp_path / "first").touch(exist_ok=False)
+        except FileExistsError:
+            while not intruded.exists():
+                time.sleep(0.01)
+        return float(config["x"])
+
     def intrude(_: Trial) -> None:
         calls.append("fine")
-        if not problems:
+        if not intruded.exists():
             try:
                 run(tmp_path, lambda config: 0.0, name="one")
             except StudyError as error:
                 problems.append(error)
+            intruded.touch()
 
-    result = run(tmp_path, lambda c: c["x"], name="one", callbacks=[Broken(), intrude])
-    assert len(result.trials) == 6
+    result = run(tmp_path, objective, name="one", callbacks=[Broken(), intrude])
+    assert [trial.state for trial in result.trials] == [State.DONE] * 6
     assert (calls.count("broken"), calls.count("fine")) == (1, 6)
     assert "is switched off" in caplog.text
     assert "study 'one' is being run by pid" in str(problems[0])
