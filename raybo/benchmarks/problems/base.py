@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from raybo.errors import RayboError
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective
@@ -26,9 +28,9 @@ class Problem:
     build_space : callable
         Returns a new space; a problem is listed and sent to workers without one.
     objective : callable
-        config -> float; picklable.
+        config -> float; picklable. For a noisy problem, the mean that a tuner does not see.
     optimum : float, optional
-        Best possible value; None when it is not known.
+        Best possible, or best known, value of `objective`; None when it is not known.
     mode : str
         "min" or "max".
     evaluations : int
@@ -37,6 +39,12 @@ class Problem:
         What it is, and what one evaluation costs, in one line each.
     gpus : float
         Share of a GPU that an evaluation takes, as Ray counts GPUs.
+    draw : callable, optional
+        (config, rng) -> float: one noisy evaluation, whose mean over draws is `objective`. None
+        where `objective` is exact.
+    median : float, optional
+        Value of `objective` at the median config of the space, where that is known exactly; None
+        where it has to be estimated from random configs.
     """
 
     name: str
@@ -48,6 +56,8 @@ class Problem:
     description: str = ""
     cost: str = "microseconds"
     gpus: float = 0.0
+    draw: Callable[[Mapping[str, Any], np.random.Generator], float] | None = None
+    median: float | None = None
 
     @property
     def space(self) -> AnySpace:
