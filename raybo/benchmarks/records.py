@@ -5,14 +5,33 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from raybo.benchmarks.problems.base import BenchmarkError
 from raybo.benchmarks.tables.base import Cell
 
 _TUNER = "rival"  # the tuner's field in a results file
+_DEPLOYED = "deployed"  # left out of the lines of problems without noise
+
+
+class Deployed(NamedTuple):
+    """What the configs that a tuner may deploy are worth on a noisy problem, without the noise.
+
+    Attributes
+    ----------
+    evaluations : int
+        Number of evaluations after which they were taken.
+    luckiest : float
+        Value of the config of the best noisy value.
+    recommended : float
+        Value of the config that the tuner recommends.
+    """
+
+    evaluations: int
+    luckiest: float
+    recommended: float
 
 
 @dataclass(frozen=True)
@@ -35,6 +54,8 @@ class Record:
         Package and version of the tuner.
     finished : str
         Date and time in UTC.
+    deployed : list of Deployed
+        For a noisy problem, what deploying would give, without the noise; else empty.
     """
 
     cell: Cell
@@ -44,11 +65,14 @@ class Record:
     seconds: list[float]
     version: str = ""
     finished: str = ""
+    deployed: list[Deployed] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of a line, those of the cell first."""
         fields = asdict(self)
         cell = fields.pop("cell")
+        if not self.deployed:
+            del fields[_DEPLOYED]
         return {(_TUNER if name == "tuner" else name): x for name, x in {**cell, **fields}.items()}
 
     @classmethod
@@ -57,6 +81,7 @@ class Record:
         rest = dict(fields)
         rest["tuner"] = rest.pop(_TUNER)
         cell = Cell(**{name: rest.pop(name) for name in Cell.__dataclass_fields__})
+        rest[_DEPLOYED] = [Deployed(*entry) for entry in rest.get(_DEPLOYED, [])]
         return cls(cell, **rest)
 
 

@@ -12,22 +12,24 @@ from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context
 from pathlib import Path
 
+import numpy as np
 import ray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from raybo.benchmarks.compare import print_table, summarize
-from raybo.benchmarks.problems.base import BenchmarkError
+from raybo.benchmarks.problems.base import BenchmarkError, Problem
 from raybo.benchmarks.problems.registry import get_problem
-from raybo.benchmarks.records import Record, append_record, read_records
-from raybo.benchmarks.tables.base import Cell, Task
+from raybo.benchmarks.records import Deployed, Record, append_record, read_records
+from raybo.benchmarks.tables.base import STOPS, Cell, Task
 from raybo.benchmarks.terminal import wide_console
-from raybo.benchmarks.tuners.base import split_specs
+from raybo.benchmarks.tuners.base import Config, split_specs
 from raybo.benchmarks.tuners.registry import build_tuner, check_tuner, package_of
 from raybo.runtime.cluster import connect
 from raybo.study.objective import Objective
 
 FOLDER = Path("bench-results")
+_NOISE = 0x6E6F697365  # "noise"
 _WAIT_SECONDS = 5.0  # between two looks at the running Ray tasks
 _FETCH_SECONDS = 60.0  # for the record of a finished Ray task
 
@@ -41,19 +43,42 @@ def run_cell(cell: Cell) -> Record:
     tuner = build_tuner(cell.tuner, problem.space, cell.seed, cell.evaluations, cell.centre)
     values: list[float] = []
     seconds: list[float] = []
-    for _ in range(cell.evaluations):
+    deployed: list[Deployed] = []
+    for n in range(1, cell.evaluations + 1):
         start = time.perf_counter()
         config = tuner.ask()
         asking = time.perf_counter() - start
-        value = float(problem.objective(config))
+        value = _evaluate(problem, config, cell.seed, n)
         start = time.perf_counter()
         tuner.tell(config, loss(value))
-        seconds.append(round(asking + time.perf_counter() - start, 6))
-        values.append(value)
-    finished = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        seconds.append(_rounded(asking + time.perf_counter() - start, 3))
+        values.append(_rounded(value))
+        if problem.draw is not None and (n in STOPS or n == cell.evaluations):
+            pair = (problem.objective(c) for c in (tuner.luckiest, tuner.recommend()))
+            deployed.append(Deployed(n, *map(_rounded, pair)))
     return Record(
-        cell, problem.mode, problem.optimum, values, seconds, _version(cell.tuner), finished
+        cell,
+        problem.mode,
+        problem.optimum,
+        values,
+        seconds,
+        _version(cell.tuner),
+        time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        deployed,
     )
+
+
+def _evaluate(problem: Problem, config: Config, seed: int, number: int) -> float:
+    """Return the value of evaluation `number`; its noise depends on nothing but both numbers."""
+    if problem.draw is None:
+        return float(problem.objective(config))
+    # A first key that no tuner uses: the noise must not repeat the draws behind a proposal.
+    return float(problem.draw(config, np.random.default_rng([_NOISE, seed, number])))
+
+
+def _rounded(value: float, digits: int = 8) -> float:
+    """Return the value with as many significant digits as a results file keeps."""
+    return float(f"{value:.{digits}g}")
 
 
 def _version(spec: str) -> str:
@@ -123,7 +148,12 @@ def _in_processes(cells: Sequence[Cell], jobs: int) -> Iterator[Outcome]:
     """Run the cells in `jobs` processes and yield each as it ends."""
     if jobs == 1:
         for cell in cells:
-            yield cell, run_cell(cell)
+            outcome: Record | BaseException
+            try:
+                outcome = run_cell(cell)
+            except Exception as error:  # noqa: BLE001  (one failure stops no other run)
+                outcome = error
+            yield cell, outcome
         return
     # Spawned, not forked: a fork of a process that has loaded torch or Ray may hang.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from raybo.benchmarks.problems.base import BenchmarkError
-from raybo.benchmarks.records import Record, append_record, read_records
+from raybo.benchmarks.records import Deployed, Record, append_record, read_records
 from raybo.benchmarks.tables.base import Cell
 
 RECORDS = [
@@ -24,6 +25,14 @@ def test_records_are_read_as_they_were_written(tmp_path):
         append_record(path, record)
     assert read_records(path) == RECORDS
     assert read_records(tmp_path / "absent.jsonl") == []
+
+
+def test_a_noisy_problem_s_record_is_read_as_it_was_written(tmp_path):
+    record = replace(RECORDS[0], deployed=[Deployed(1, 3.0, 2.0), Deployed(2, 1.0, 0.5)])
+    append_record(tmp_path / "r", record)
+    assert read_records(tmp_path / "r") == [record]
+    assert read_records(tmp_path / "r")[0].deployed[1].recommended == 0.5
+    assert "deployed" not in RECORDS[0].to_json()
 
 
 def test_stored_results_are_read_and_written_as_they_are():

@@ -2,15 +2,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import ray
 
 from raybo.benchmarks import run
 from raybo.benchmarks.problems.base import BenchmarkError
+from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.records import read_records
 from raybo.benchmarks.run import run_cell, run_cells, run_task
 from raybo.benchmarks.tables.base import Block, Cell, Published, Task
+from raybo.benchmarks.tuners.registry import build_tuner
 from raybo.errors import MethodError
+from raybo.space.parameters import Float
+from raybo.space.space import Space
 
 CELLS = [Cell(p, "random", seed, 5) for p in ("branin", "jenatton") for seed in (0, 1)]
 FAILING = Cell("branin-1e9", "sobol", 0, 5)  # sobol refuses a billion dimensions
@@ -37,6 +42,56 @@ def test_a_record_holds_every_value_and_time():
     assert record.values[0] == 1.0  # the centre, in the units of the objective
     assert len(record.values) == len(record.seconds) == 4
     assert (record.mode, record.optimum) == ("max", 1.0)
+
+
+def noisy_branin(name):
+    """Branin, and draws that add up to 100: far more than its values differ by."""
+    exact = get_problem(name)
+    return replace(exact, draw=lambda config, rng: exact.objective(config) + 100 * rng.random())
+
+
+def test_a_noisy_problem_tells_draws_and_records_what_deploying_gives(monkeypatch):
+    monkeypatch.setattr(run, "get_problem", noisy_branin)
+    record = run_cell(Cell("branin", "random", 3, 25))
+    exact = run_branin_without_noise(25)
+    noise = np.array(record.values) - exact
+    assert np.all((noise > 0) & (noise < 100))
+    assert [entry.evaluations for entry in record.deployed] == [20, 25]
+    for n, luckiest, recommended in record.deployed:  # random search has no model to ask
+        assert luckiest == recommended == pytest.approx(exact[np.argmin(record.values[:n])])
+
+
+def run_branin_without_noise(n):
+    tuner, problem = (
+        build_tuner("random", get_problem("branin").space, 3, n),
+        get_problem("branin"),
+    )
+    return np.array([problem.objective(tuner.ask()) for _ in range(n)])
+
+
+def test_noise_depends_on_seed_and_evaluation_and_not_on_the_tuner(monkeypatch):
+    monkeypatch.setattr(
+        run,
+        "get_problem",
+        lambda _: replace(get_problem("branin"), draw=lambda config, rng: rng.random()),
+    )
+    one, other, next_seed = (
+        run_cell(Cell("branin", tuner, seed, 4)).values
+        for tuner, seed in (("random", 0), ("sobol", 0), ("random", 1))
+    )
+    assert one == other
+    assert len({*one, *next_seed}) == 8
+
+
+def test_noise_repeats_no_draw_of_the_tuner(monkeypatch):
+    space = Space({"x": Float(0, 1)})
+    draws = replace(
+        get_problem("branin"),
+        build_space=lambda: space,
+        draw=lambda config, rng: config["x"] - rng.random(),
+    )
+    monkeypatch.setattr(run, "get_problem", lambda _: draws)
+    assert np.all(np.abs(run_cell(Cell("line", "random", 0, 50)).values) > 1e-6)
 
 
 def test_finished_cells_are_not_run_again(tmp_path, monkeypatch):
@@ -111,6 +166,10 @@ def check_that_one_failure_stops_no_other(path, jobs):
     with pytest.raises(BenchmarkError, match="1 of 2 runs failed; the first: sobol on branin-1e9"):
         run_cells([FAILING, CELLS[0]], path, jobs=jobs, progress=False)
     assert [record.cell for record in read_records(path)] == CELLS[:1]
+
+
+def test_a_failure_in_this_process_stops_no_other(tmp_path):
+    check_that_one_failure_stops_no_other(tmp_path / "results.jsonl", jobs=1)
 
 
 def test_cells_run_in_processes_and_a_failure_stops_no_other(tmp_path):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from raybo.benchmarks.problems.base import BenchmarkError
 
+STOPS = (20, 50, 100)  # evaluations after which a suite is scored
+
 
 @dataclass(frozen=True)
 class Cell:

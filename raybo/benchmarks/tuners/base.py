@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from raybo.space.any_space import AnySpace
 Config = Mapping[str, Any]
 
 
-class Tuner(Protocol):
-    """A search of one space for the smallest loss."""
+class AskTell(Protocol):
+    """A search of one space for the smallest loss, as each tool or method offers it."""
 
     def ask(self) -> Config:
         """Return the next config to evaluate."""
@@ -28,24 +28,53 @@ class Tuner(Protocol):
         """Add an evaluated config, whether it was asked for or not."""
 
 
-@dataclass
-class CentreFirst:
-    """A tuner whose first config is given."""
+@runtime_checkable
+class Recommends(Protocol):
+    """A search with a rule of its own for the config to deploy."""
 
-    tuner: Tuner
-    first: Config
-    _asked: bool = field(default=False, init=False)
+    def recommend(self) -> Config:
+        """Return the config that it would deploy."""
+
+
+@dataclass
+class Tuner:
+    """A search whose first config may be given, and which recommends a config to deploy.
+
+    Parameters
+    ----------
+    search
+        What proposes the configs.
+    first
+        Config to begin with; None to leave the first one to the search.
+    """
+
+    search: AskTell
+    first: Config | None = None
+    _best: tuple[float, Config] | None = field(default=None, init=False)
 
     def ask(self) -> Config:
-        """Return the given config, then what the tuner asks for."""
-        if self._asked:
-            return self.tuner.ask()
-        self._asked = True
-        return self.first
+        """Return the next config to evaluate."""
+        if self.first is None:
+            return self.search.ask()
+        first, self.first = self.first, None
+        return first
 
     def tell(self, config: Config, loss: float) -> None:
-        """Pass on an evaluated config."""
-        self.tuner.tell(config, loss)
+        """Add an evaluated config, whether it was asked for or not."""
+        self.search.tell(config, loss)
+        if self._best is None or loss < self._best[0]:
+            self._best = loss, config
+
+    @property
+    def luckiest(self) -> Config:
+        """Config of the smallest loss told."""
+        if self._best is None:
+            raise MethodError("no loss has been told yet: there is no config to recommend")
+        return self._best[1]
+
+    def recommend(self) -> Config:
+        """Return the config to deploy: the luckiest, unless the search has a rule of its own."""
+        return self.search.recommend() if isinstance(self.search, Recommends) else self.luckiest
 
 
 def centre_config(space: AnySpace) -> Config:

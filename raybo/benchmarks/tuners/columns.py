@@ -25,8 +25,10 @@ class Dimension:
     name : str
         Path of the column.
     kind : str
-        "float" and "int" are numbers in [low, high]; a "category" is an index below `size`,
-        and so is a number with a step.
+        "float" and "int" are numbers in [low, high]; so is a "category", an index without order.
+    indexed : bool
+        Whether values are indices: of categories, or of the values of a number with a step, which
+        is an "int" to the tools.
     parent : (str, int), optional
         The choice, and the index of its branch, under which the variable exists.
     """
@@ -37,23 +39,33 @@ class Dimension:
     low: float = 0.0
     high: float = 1.0
     log: bool = False
-    size: int = 0
+    indexed: bool = False
     parent: tuple[str, int] | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of values of a category."""
+        return int(self.high) + 1
 
     def value(self, u: float) -> float | int:
         """Return the value at position u of the column."""
-        if self.kind == "category":
+        if self.indexed:
             return self.column.parameter.grid.index(u)  # type: ignore[union-attr]  # has a grid
         return float(self.column.parameter.decode(u)) if self.kind == "float" else self._int(u)
 
     def _int(self, u: float) -> int:
         return int(self.column.parameter.decode(u))
 
+    def positions(self, most: int) -> list[float]:
+        """Return the positions of all values of the column; none where it has more than `most`."""
+        grid = self.column.parameter.grid
+        return [] if grid is None or grid.size > most else grid.positions().tolist()
+
     def position(self, value: float | int) -> float:
         """Return the position of a value in the column; numbers are clipped to the bounds."""
-        if self.kind == "category":
-            return self.column.parameter.grid.position(int(value))  # type: ignore[union-attr]
         number = min(max(value, self.low), self.high)
+        if self.indexed:
+            return self.column.parameter.grid.position(round(number))  # type: ignore[union-attr]
         return self.column.parameter.encode(round(number) if self.kind == "int" else float(number))
 
 
@@ -108,11 +120,12 @@ def _dimension(column: Column, columns: tuple[Column, ...]) -> Dimension:
     if column.condition:
         choice, branch = column.condition[-1]
         parent = (columns[choice].name, branch)
-    parameter = column.parameter
-    stepped = isinstance(parameter, Float) and parameter.step is not None
-    stepped = stepped or (isinstance(parameter, Int) and parameter.step != 1)
-    if isinstance(parameter, Float | Int) and not stepped:
-        low, high, log = parameter.low, parameter.high, parameter.log
-        return Dimension(column.name, column.kind, column, low, high, log, parent=parent)
-    size = parameter.cardinality or 0
-    return Dimension(column.name, "category", column, size=size, parent=parent)
+    parameter, name = column.parameter, column.name
+    last = (parameter.cardinality or 0) - 1
+    if not isinstance(parameter, Float | Int):
+        return Dimension(name, "category", column, high=last, indexed=True, parent=parent)
+    stepped = parameter.step is not None and (isinstance(parameter, Float) or parameter.step != 1)
+    if stepped:  # on a log scale too: no tool takes both
+        return Dimension(name, "int", column, high=last, indexed=True, parent=parent)
+    low, high, log = parameter.low, parameter.high, parameter.log
+    return Dimension(name, column.kind, column, low, high, log, parent=parent)

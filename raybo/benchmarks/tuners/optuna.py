@@ -20,16 +20,32 @@ from raybo.benchmarks.tuners.columns import Dimension, Flat
 from raybo.errors import MethodError
 from raybo.space.any_space import AnySpace
 
-_SAMPLERS: dict[str, Callable[[int], BaseSampler]] = {
-    "tpe": lambda seed: TPESampler(seed=seed),
-    "gp": lambda seed: GPSampler(seed=seed),
-    "cmaes": lambda seed: CmaEsSampler(seed=seed),
+_MOST_GP_TRIALS = 250  # of OptunaHub's AutoSampler
+
+
+def _auto(seed: int, flat: Flat) -> BaseSampler:
+    """Return what OptunaHub's AutoSampler begins with, by its published rule.
+
+    The hub's packages are fetched from the network when they are used, so the rule is written
+    here: TPE where there is a category or a condition; else a Gaussian process for 250 trials,
+    and CMA-ES, started from them, after that.
+    """
+    if any(d.kind == "category" or d.parent is not None for d in flat.dimensions):
+        return TPESampler(seed=seed, multivariate=True, constant_liar=True)
+    return GPSampler(seed=seed)
+
+
+_SAMPLERS: dict[str, Callable[[int, Flat], BaseSampler]] = {
+    "tpe": lambda seed, _: TPESampler(seed=seed),
+    "gp": lambda seed, _: GPSampler(seed=seed),
+    "cmaes": lambda seed, _: CmaEsSampler(seed=seed),
+    "auto": _auto,
 }
 
 
 @dataclass
 class OptunaSampler:
-    """One of Optuna's samplers: `sampler` is "tpe", "gp" or "cmaes".
+    """One of Optuna's samplers: `sampler` is "tpe", "gp", "cmaes" or "auto".
 
     Points it did not propose are added to its study as finished trials.
     """
@@ -49,12 +65,14 @@ class OptunaSampler:
         self._flat = Flat(self.space)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a sampler or an argument is experimental
-            self._study = optuna.create_study(sampler=_SAMPLERS[self.sampler](self.seed))
+            first = _SAMPLERS[self.sampler](self.seed, self._flat)
+            self._study = optuna.create_study(sampler=first)
 
     def ask(self) -> dict[str, Any]:
         """Return the next config to evaluate."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            self._switch()
             trial = self._study.ask()
             values: dict[str, float | int] = {}
             for d in self._flat.dimensions:
@@ -75,6 +93,13 @@ class OptunaSampler:
         self._study.add_trial(
             optuna.trial.create_trial(params=values, distributions=shapes, value=loss)
         )
+
+    def _switch(self) -> None:
+        """Go over to CMA-ES where the rule of "auto" says so."""
+        if self.sampler == "auto" and isinstance(self._study.sampler, GPSampler):
+            done = self._study.get_trials(deepcopy=False)[:_MOST_GP_TRIALS]
+            if len(done) == _MOST_GP_TRIALS:
+                self._study.sampler = CmaEsSampler(seed=self.seed, source_trials=done)
 
 
 def _distribution(d: Dimension) -> BaseDistribution:

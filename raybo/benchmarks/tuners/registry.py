@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from raybo.benchmarks.tuners.base import CentreFirst, Tuner, centre_config, parse_spec
+from raybo.benchmarks.tuners.base import AskTell, Tuner, centre_config, parse_spec
 from raybo.benchmarks.tuners.own import OwnMethod
-from raybo.errors import MethodError
+from raybo.errors import MethodError, SpaceError
 from raybo.methods.registry import METHODS, method_class, option_names
 from raybo.space.any_space import AnySpace
 from raybo.study.optimizer import Optimizer
@@ -45,9 +45,11 @@ class Entry:
 
 PEERS = {
     "botorch": Entry("botorch:BotorchLogEi", "botorch"),
+    "turbo": Entry("turbo:Turbo", "botorch"),
     "optuna-tpe": Entry("optuna:OptunaSampler", "optuna", {"sampler": "tpe"}),
     "optuna-gp": Entry("optuna:OptunaSampler", "optuna", {"sampler": "gp"}),
     "optuna-cmaes": Entry("optuna:OptunaSampler", "optuna", {"sampler": "cmaes"}),
+    "optuna-auto": Entry("optuna:OptunaSampler", "optuna", {"sampler": "auto"}),
     "hyperopt": Entry("hyperopt:HyperoptTpe", "hyperopt"),
     "smac": Entry("smac:SmacForest", "smac"),
     "hebo": Entry(
@@ -81,12 +83,22 @@ def build_tuner(
     """
     check_tuner(spec)
     name, options = parse_spec(spec)
-    tuner: Tuner
+    search: AskTell
     if name in _ENTRIES:
-        tuner = _load(name)[0](space, seed, evaluations, **_ENTRIES[name].fixed, **options)
+        search = _load(name)[0](space, seed, evaluations, **_ENTRIES[name].fixed, **options)
     else:
-        tuner = OwnMethod(space, Optimizer(space, name, seed=seed, **options))
-    return CentreFirst(tuner, centre_config(space)) if centre else tuner
+        search = OwnMethod(space, Optimizer(space, name, seed=seed, **options))
+    return Tuner(search, centre_config(space) if centre else None)
+
+
+def why_not(spec: str, space: AnySpace) -> str | None:
+    """Return why a tuner cannot search a space; None where it can."""
+    check_tuner(spec)
+    try:
+        build_tuner(spec, space)
+    except (MethodError, SpaceError) as error:
+        return str(error)
+    return None
 
 
 def check_tuner(spec: str) -> None:

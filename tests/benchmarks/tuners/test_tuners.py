@@ -6,7 +6,8 @@ import pytest
 from raybo.benchmarks.problems.base import BenchmarkError
 from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.tuners import registry
-from raybo.benchmarks.tuners.base import centre_config, parse_spec, split_specs
+from raybo.benchmarks.tuners.base import Tuner, centre_config, parse_spec, split_specs
+from raybo.benchmarks.tuners.columns import Flat
 from raybo.benchmarks.tuners.registry import (
     BASELINES,
     PEERS,
@@ -15,15 +16,20 @@ from raybo.benchmarks.tuners.registry import (
     check_tuner,
     is_installed,
     package_of,
+    why_not,
 )
 from raybo.errors import MethodError
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Float, Int
 from raybo.space.space import Space
 
-OPTIONS = {"botorch": ":n_init=3,raw_samples=16,num_restarts=2", "bo": ":n_init=3"}
+OPTIONS = {
+    "botorch": ":n_init=3,raw_samples=16,num_restarts=2",
+    "turbo": ":n_init=3",
+    "bo": ":n_init=3",
+}
 OWN = ["random", "sobol", "bo"]
-FLAT_ONLY = ("botorch", "hebo")
+FLAT_ONLY = ("botorch", "turbo", "hebo")
 FEW_PER_LEAF = ("independent-gps",)  # two points in each of four leaves come first
 UNSEEDED = ("hebo",)  # its evolutionary search seeds itself
 
@@ -118,6 +124,86 @@ def test_a_tuner_searches_conditional_spaces(spec):
 def test_a_tuner_without_conditions_refuses_them_by_name(spec):
     with pytest.raises(MethodError, match=r"cannot search 'x1/0/r8', which exists only for some"):
         build_tuner(spec, get_problem("jenatton").space)
+
+
+def test_what_does_not_apply_is_known_before_a_run():
+    tree, flat = get_problem("jenatton").space, get_problem("branin").space
+    assert "x1" in why_not("egp", tree)
+    assert why_not("egp", flat) is None
+    assert why_not("addtree", tree) is None
+    with pytest.raises(MethodError, match="'bohb' is not known"):
+        why_not("bohb", flat)
+
+
+def test_a_tuner_recommends_its_best_unless_it_has_a_rule():
+    class Search:
+        def ask(self):
+            return {"x": 0.5}
+
+        def tell(self, config, loss):
+            pass
+
+    class Cautious(Search):
+        def recommend(self):
+            return {"x": 0.25}
+
+    tuner = Tuner(Search())
+    with pytest.raises(MethodError, match="no loss has been told yet"):
+        tuner.recommend()
+    for x, loss in ((0.1, 3.0), (0.2, 1.0), (0.3, 2.0)):
+        tuner.tell({"x": x}, loss)
+    assert tuner.recommend() == tuner.luckiest == {"x": 0.2}
+    assert Tuner(Cautious()).recommend() == {"x": 0.25}
+
+
+def test_numbers_with_a_step_keep_their_order_for_other_tools():
+    flat = Flat(mixed_space())
+    drop = next(d for d in flat.dimensions if d.name == "drop")
+    assert (drop.kind, drop.low, drop.high) == ("int", 0, 4)
+    for index, value in enumerate((0.0, 0.25, 0.5, 0.75, 1.0)):
+        config = flat.config({"drop": index, "lr": 0.1, "width": 2, "shift": 0, "act": 0})
+        assert config["drop"] == value
+        assert flat.values(config)["drop"] == index
+
+
+@pytest.mark.skipif(not is_installed("optuna-auto"), reason="needs optuna")
+@pytest.mark.parametrize(
+    ("space", "first"),
+    [
+        ({"x": Float(0, 1), "n": Int(1, 9)}, "GPSampler"),
+        ({"x": Float(0, 1), "c": Categorical(["a", "b", "c"])}, "TPESampler"),
+        (get_problem("jenatton").space, "TPESampler"),
+    ],
+)
+def test_optuna_s_rule_chooses_by_the_kind_of_the_space(space, first):
+    space = space if isinstance(space, Space) else Space(space)
+    search = build_tuner("optuna-auto", space, seed=0).search
+    assert type(search._study.sampler).__name__ == first
+    rng = np.random.default_rng(0)
+    for row in space.sample(250, rng):
+        search.tell(space.decode(row), float(rng.random()))
+    search.ask()
+    after = "CmaEsSampler" if first == "GPSampler" else first
+    assert type(search._study.sampler).__name__ == after
+
+
+@pytest.mark.skipif(not is_installed("turbo"), reason="needs botorch")
+def test_turbo_s_region_doubles_halves_and_starts_anew():
+    space = get_problem("branin").space
+    tuner = build_tuner("turbo:n_init=2", space, evaluations=60).search
+    region = tuner._region
+    region.best = 1.0
+    for k in range(10):
+        region.update(0.5 - k, dim=3)
+    assert region.length == 1.6
+    for _ in range(4):
+        region.update(0.0, dim=3)
+    assert region.length == 0.8
+    region.best, region.failures = 1.0, 0
+    for row in space.sample(40, np.random.default_rng(0)):
+        tuner.tell(space.decode(row), 1.0)
+    assert tuner._regions == 2
+    assert tuner._region.first == 30  # a design of 2, then 7 halvings after 4 failures each
 
 
 def test_specs_hold_typed_options():
