@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,3 +70,11 @@ class Problem:
             return None
         loss = Objective(self.mode).loss
         return loss(value) - loss(self.optimum)
+
+
+def one_of(name: str, known: Iterable[str]) -> str:
+    """Return the name of a problem; BenchmarkError, with those of its family, if not known."""
+    allowed = sorted(known)
+    if name not in allowed:
+        raise BenchmarkError(f"problem {name!r} is not known; there are {', '.join(allowed)}")
+    return name

@@ -14,6 +14,8 @@ lasso-dna, svm-mdrr, body-parts        a Lasso, a support vector machine, a rand
 swimmer, hopper, half-cheetah          linear policies for MuJoCo's robots
 cosmology                              a likelihood of Planck's and SDSS's data
 alloy                                  aluminium: composition and heat treatment
+hpobench-car, fcnet-naval              tables of trained networks; a training seed is drawn
+nb201-cifar10                          the same for the cells of NAS-Bench-201
 levy-20, rosenbrock-100, rpp-50        a function of any number of coordinates
 branin-25, hartmann6-1000, branin-1e9  embedded: D coordinates, of which a few are read
 levy-20-in-1000                        the same for a function of any number
@@ -71,6 +73,11 @@ PROBLEMS: dict[str, Callable[..., Problem]] = {  # those of SCALABLE take a dime
     **{name: partial(fixed, name) for name in FIXED},
     **{name: partial(scalable, name) for name in SCALABLE},
 }
+FAMILIES = {  # first part of a name: "module:function" of the whole name
+    "hpobench": "recorded.grids:grid",
+    "fcnet": "recorded.grids:grid",
+    "nb201": "recorded.grids:grid",
+}
 
 _NAME = re.compile(
     r"(?P<base>[a-z][a-z0-9-]*?)(-(?P<dim>\d+(e\d+)?))?(-in-(?P<into>\d+(e\d+)?))?(?P<rotated>-rotated)?"
@@ -79,11 +86,15 @@ _NAME = re.compile(
 
 def get_problem(name: str) -> Problem:
     """Return the problem called `name`; the module's docstring says how names are made."""
+    for prefix, path in FAMILIES.items():
+        if name.startswith(f"{prefix}-"):
+            return _application(path, name)
     match = _NAME.fullmatch(name)
     if match is None or match["base"] not in PROBLEMS:
         raise BenchmarkError(
             f"problem {name!r} is not known; there are {', '.join(names())}, where D stands for "
-            "a dimension (20, 1e9); -in-D embeds and -rotated rotates a vector problem"
+            "a dimension (20, 1e9) and ID for a data set or a function, listed when it is not "
+            "known; -in-D embeds and -rotated rotates a vector problem"
         )
     base, dim, into = match["base"], _number(match["dim"]), _number(match["into"])
     if base in SCALABLE:
@@ -102,9 +113,13 @@ def get_problem(name: str) -> Problem:
 
 
 def names() -> list[str]:
-    """Return the names of the problems, `-D` where a dimension is needed, `[-D]` where allowed."""
+    """Return the names of the problems, `-D` where a dimension is needed, `[-D]` where allowed.
+
+    A family of problems appears once, with `-ID`.
+    """
     marks = {**dict.fromkeys(SCALABLE, "-D"), **dict.fromkeys(FIXED, "[-D]")}
-    return [name + marks.get(name, "") for name in PROBLEMS]
+    single = [name + marks.get(name, "") for name in PROBLEMS]
+    return single + [f"{prefix}-ID" for prefix in FAMILIES]
 
 
 def _number(text: str | None) -> int | None:

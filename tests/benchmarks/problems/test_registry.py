@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from raybo.benchmarks.problems.base import BenchmarkError, Problem
-from raybo.benchmarks.problems.registry import PROBLEMS, get_problem, names
+from raybo.benchmarks.problems.registry import FAMILIES, PROBLEMS, get_problem, names
 from raybo.benchmarks.problems.vectors import VectorObjective, embedded, rotated, rotation_matrix
 from raybo.benchmarks.tables.registry import TASKS
 
@@ -144,7 +144,7 @@ def test_wrong_coordinates_are_refused():
 
 
 def test_names_cover_the_registry():
-    assert len(names()) == len(PROBLEMS)
+    assert len(names()) == len(PROBLEMS) + len(FAMILIES)
     assert "branin[-D]" in names()
     assert "levy-D" in names()
 

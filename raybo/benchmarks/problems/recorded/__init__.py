@@ -1,0 +1,1 @@
+"""Problems out of recorded trainings: complete tables, pools of configs, fitted surrogates."""
