@@ -17,6 +17,11 @@ from raybo.benchmarks.terminal import single_thread, wide_console
 
 # Name: module with a click command called `command`, what it shows, what it costs.
 PROGRAMS = {
+    "suite": (
+        "raybo.benchmarks.suite",
+        "every tuner on many real problems: noisy, mixed, conditional, high-dimensional",
+        "under 2 hours on two cores for each of the suites, without the GPs of other tools",
+    ),
     "proposal": (
         "raybo.benchmarks.timing.proposal",
         "time per ask, and best value after 100 evaluations, against BoTorch and Optuna",

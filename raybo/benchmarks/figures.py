@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from raybo.arrays import Array
 from raybo.benchmarks.compare import curve
 from raybo.benchmarks.problems.base import BenchmarkError
 from raybo.benchmarks.records import Record
+from raybo.benchmarks.scores import Scale, Scores, best_loss
 from raybo.report.plots import CONFIG
 
 try:
@@ -32,6 +35,7 @@ _COLORS = (
     "#bcbd22",
 )
 _LEAST = 1e-12  # regret; a log axis has no zero
+_LEAST_NORMALISED = 1e-4  # in tables many runs end at zero: a smaller one hides the others
 
 
 def write_figure(records: Sequence[Record], path: Path, title: str = "") -> None:
@@ -39,38 +43,109 @@ def write_figure(records: Sequence[Record], path: Path, title: str = "") -> None
     draw_figure(records, title).write_html(path, include_plotlyjs=True, config=CONFIG)
 
 
+def write_suite(
+    records: Sequence[Record],
+    scale: Mapping[str, Scale],
+    stops: Sequence[int],
+    path: Path,
+    title: str = "",
+) -> None:
+    """Write an HTML file: mean regret and mean rank of a suite, then a panel per problem."""
+    figure = draw_panels(suite_panels(records, scale, stops), title)
+    figure.write_html(path, include_plotlyjs=True, config=CONFIG)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves of several tuners: tuner -> (evaluations (m,), one row per run (n, m))."""
+
+    name: str
+    label: str
+    log: bool
+    curves: dict[str, tuple[Array, Array]]
+
+
 def draw_figure(records: Sequence[Record], title: str = "") -> go.Figure:
     """Return the figure of the curves; regret on a log scale where the optimum is known."""
-    problems = list(dict.fromkeys(record.cell.problem for record in records))
-    tuners = list(dict.fromkeys(record.cell.tuner for record in records))
-    n_columns = min(3, len(problems)) or 1
-    n_rows = math.ceil(len(problems) / n_columns) or 1
-    figure = make_subplots(n_rows, n_columns, subplot_titles=problems)
-    for panel, problem in enumerate(problems):
-        place = {"row": panel // n_columns + 1, "col": panel % n_columns + 1}
-        of_problem = [record for record in records if record.cell.problem == problem]
-        known = all(record.optimum is not None for record in of_problem)
-        for tuner in dict.fromkeys(record.cell.tuner for record in of_problem):
-            group = [record for record in of_problem if record.cell.tuner == tuner]
+    panels = []
+    for problem, groups in _grouped(records).items():
+        known = all(r.optimum is not None for group in groups.values() for r in group)
+        curves = {}
+        for tuner, group in groups.items():
+            length = min(len(record.values) for record in group)
+            found = [curve(r, "regret" if known else "value")[:length] for r in group]
+            rows = np.maximum(found, _LEAST) if known else np.array(found)
+            curves[tuner] = np.arange(1.0, length + 1), rows
+        panels.append(Panel(problem, "regret" if known else "best value", known, curves))
+    return draw_panels(panels, title)
+
+
+def suite_panels(
+    records: Sequence[Record], scale: Mapping[str, Scale], stops: Sequence[int]
+) -> list[Panel]:
+    """Return mean regret and mean rank after every stop, then the regrets on each problem.
+
+    Noisy problems are scored at the stops alone, all others after every evaluation.
+    """
+    scores = [Scores.of(records, scale, stop) for stop in stops]
+    at = np.array(stops, dtype=np.float64)
+    ranks = [found.mean_ranks() for found in scores]
+    means = {t: np.array([[s.mean(t) for s in scores]]) for t in scores[-1].complete}
+    summary = [
+        Panel(
+            "mean over problems", "normalised regret", True, {t: (at, y) for t, y in means.items()}
+        ),
+        Panel(
+            "mean rank",
+            "rank; 1 is best",
+            False,
+            {t: (at, np.array([[r[t] for r in ranks]])) for t in ranks[-1]},
+        ),
+    ]
+    for problem, groups in _grouped(records).items():
+        curves = {}
+        for tuner, group in groups.items():
+            noisy = bool(group[0].deployed)
+            x = at if noisy else np.arange(1.0, group[0].cell.evaluations + 1)
+            rows = [[scale[problem].regret(best_loss(r, int(n))) for n in x] for r in group]
+            curves[tuner] = x, np.maximum(rows, _LEAST_NORMALISED)
+        summary.append(Panel(problem, "normalised regret", True, curves))
+    return summary
+
+
+def _grouped(records: Sequence[Record]) -> dict[str, dict[str, list[Record]]]:
+    """Return the records by problem and tuner, in their order."""
+    groups: dict[str, dict[str, list[Record]]] = {}
+    for record in records:
+        of_problem = groups.setdefault(record.cell.problem, {})
+        of_problem.setdefault(record.cell.tuner, []).append(record)
+    return groups
+
+
+def draw_panels(panels: Sequence[Panel], title: str = "") -> go.Figure:
+    """Return a figure with the median and the quartiles of every tuner in each panel."""
+    tuners = list(dict.fromkeys(tuner for panel in panels for tuner in panel.curves))
+    shown: set[str] = set()
+    n_columns = min(3, len(panels)) or 1
+    n_rows = math.ceil(len(panels) / n_columns) or 1
+    figure = make_subplots(n_rows, n_columns, subplot_titles=[panel.name for panel in panels])
+    for i, panel in enumerate(panels):
+        place = {"row": i // n_columns + 1, "col": i % n_columns + 1}
+        for tuner, (x, rows) in panel.curves.items():
             color = _COLORS[tuners.index(tuner) % len(_COLORS)]
-            for trace in _traces(group, tuner, color, known):
-                trace.showlegend = bool(trace.showlegend) and panel == 0
+            for trace in _traces(x, rows, tuner, color):
+                trace.showlegend = bool(trace.showlegend) and tuner not in shown
                 figure.add_trace(trace, **place)
-        figure.update_yaxes(type="log" if known else "linear", **place)
-        figure.update_yaxes(title="regret" if known else "best value", **place)
+            shown.add(tuner)
+        figure.update_yaxes(type="log" if panel.log else "linear", title=panel.label, **place)
         figure.update_xaxes(title="evaluations", **place)
     figure.update_layout(title=title, template="plotly_white", height=380 * n_rows)
     return figure
 
 
-def _traces(group: Sequence[Record], tuner: str, color: str, known: bool) -> list[go.Scatter]:
+def _traces(x: Array, rows: Array, tuner: str, color: str) -> list[go.Scatter]:
     """Return the band between the quartiles, then the median."""
-    length = min(len(record.values) for record in group)
-    curves = np.array([curve(r, "regret" if known else "value")[:length] for r in group])
-    if known:
-        curves = np.maximum(curves, _LEAST)
-    low, median, high = np.quantile(curves, [0.25, 0.5, 0.75], axis=0)
-    x = np.arange(1, length + 1)
+    low, median, high = np.quantile(rows, [0.25, 0.5, 0.75], axis=0)
     band = go.Scatter(
         x=np.concatenate([x, x[::-1]]),
         y=np.concatenate([high, low[::-1]]),

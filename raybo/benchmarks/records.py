@@ -85,6 +85,11 @@ class Record:
         return cls(cell, **rest)
 
 
+def rounded(value: float, digits: int = 8) -> float:
+    """Return the value with as many significant digits as results files keep."""
+    return float(f"{value:.{digits}g}")
+
+
 def read_records(path: Path) -> list[Record]:
     """Return the records of a results file; an unfinished last line is left out.
 

@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from raybo.benchmarks.compare import print_table, summarize
 from raybo.benchmarks.problems.base import BenchmarkError, Problem
 from raybo.benchmarks.problems.registry import get_problem
-from raybo.benchmarks.records import Deployed, Record, append_record, read_records
+from raybo.benchmarks.records import Deployed, Record, append_record, read_records, rounded
 from raybo.benchmarks.tables.base import STOPS, Cell, Task
 from raybo.benchmarks.terminal import wide_console
 from raybo.benchmarks.tuners.base import Config, split_specs
@@ -51,11 +51,11 @@ def run_cell(cell: Cell) -> Record:
         value = _evaluate(problem, config, cell.seed, n)
         start = time.perf_counter()
         tuner.tell(config, loss(value))
-        seconds.append(_rounded(asking + time.perf_counter() - start, 3))
-        values.append(_rounded(value))
+        seconds.append(rounded(asking + time.perf_counter() - start, 3))
+        values.append(rounded(value))
         if problem.draw is not None and (n in STOPS or n == cell.evaluations):
             pair = (problem.objective(c) for c in (tuner.luckiest, tuner.recommend()))
-            deployed.append(Deployed(n, *map(_rounded, pair)))
+            deployed.append(Deployed(n, *map(rounded, pair)))
     return Record(
         cell,
         problem.mode,
@@ -74,11 +74,6 @@ def _evaluate(problem: Problem, config: Config, seed: int, number: int) -> float
         return float(problem.objective(config))
     # A first key that no tuner uses: the noise must not repeat the draws behind a proposal.
     return float(problem.draw(config, np.random.default_rng([_NOISE, seed, number])))
-
-
-def _rounded(value: float, digits: int = 8) -> float:
-    """Return the value with as many significant digits as a results file keeps."""
-    return float(f"{value:.{digits}g}")
 
 
 def _version(spec: str) -> str:

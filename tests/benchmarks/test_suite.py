@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from raybo.benchmarks import suite
+from raybo.benchmarks.problems.base import BenchmarkError
+from raybo.benchmarks.records import Deployed, Record, append_record, read_records
+from raybo.benchmarks.scores import Scale, Scores
+from raybo.benchmarks.tables.base import Block, Cell, Task
+from raybo.benchmarks.tables.suites import SUITES, TUNERS, get_suite
+from raybo.benchmarks.terminal import THREAD_VARIABLES
+from raybo.benchmarks.tuners.registry import check_tuner
+
+SMALL = Task(
+    "small",
+    "a suite for the tests",
+    (Block(("branin", "jenatton", "hartmann6"), ("random", "egp"), 4),),
+    seeds=2,
+    reference="egp",
+    cost="nothing",
+)
+
+
+@pytest.fixture
+def invoke(monkeypatch, tmp_path):
+    """Run the command on a small suite, with these arguments; its output."""
+    monkeypatch.setitem(SUITES, "noisy", SMALL)
+    for variable in THREAD_VARIABLES:
+        monkeypatch.setenv(variable, "1")
+
+    def run(*arguments, budget=4):
+        path = ["--results", str(tmp_path / "r.jsonl"), "--jobs", "1", "--no-progress"]
+        start = ["--name", "noisy", "--budget", str(budget), *path]
+        done = CliRunner().invoke(suite.command, [*start, *arguments], catch_exceptions=False)
+        assert done.exit_code == 0
+        return done.output, read_records(tmp_path / "r.jsonl")
+
+    return run
+
+
+def test_a_suite_runs_what_applies_and_says_what_does_not(invoke, tmp_path):
+    figure = tmp_path / "figure.html"
+    shown, records = invoke("--seeds", "2", "--reference", "egp", "--figure", str(figure))
+    assert "does not apply: egp on jenatton: " in shown
+    pairs = {(record.cell.problem, record.cell.tuner) for record in records}
+    assert len(records) == 10
+    assert ("jenatton", "egp") not in pairs
+    for text in ("after 4", "egp wins/ties/losses", "mean rank", "seconds per ask", "Wilcoxon"):
+        assert text in shown
+    assert "mean over problems" in figure.read_text(encoding="utf-8")
+
+
+def test_a_suite_goes_on_where_it_was_and_shows_all_that_the_file_holds(invoke):
+    invoke("--methods", "random", "--seeds", "1")
+    shown, records = invoke("--methods", "sobol", "--seeds", "1", "--problems", "branin")
+    assert [(r.cell.problem, r.cell.tuner) for r in records] == [
+        ("branin", "random"),
+        ("jenatton", "random"),
+        ("hartmann6", "random"),
+        ("branin", "sobol"),
+    ]
+    assert "sobol" in shown
+    assert "jenatton" not in shown  # of the problems asked for
+    shown, again = invoke("--no-run")
+    assert again == records
+    assert "jenatton" in shown
+
+
+def test_without_runs_of_that_length_there_is_no_table(invoke):
+    assert "holds no run of noisy with 7 evaluations" in invoke("--no-run", budget=7)[0]
+
+
+def test_runs_are_scored_at_the_stops_and_at_their_end():
+    assert suite.stops(100) == [20, 50, 100]
+    assert suite.stops(60) == [20, 50, 60]
+    assert suite.stops(10) == [10]
+
+
+def test_the_luckiest_draw_stands_beside_the_recommended_config(tmp_path):
+    runs = [
+        Record(Cell("p0", tuner, 0, 1), "min", 0.0, [0.0], [0.1], deployed=[Deployed(1, *pair)])
+        for tuner, pair in (("one", (0.625, 0.25)), ("two", (0.5, 0.5)))
+    ]
+    scale = {"p0": Scale(0.0, 1.0)}
+    console = Console(file=io.StringIO(), width=150)
+    suite.print_scores(Scores.of(runs, scale, 1), runs, scale, SMALL, "one", console)
+    lines = console.file.getvalue().splitlines()
+    assert next(line for line in lines if "mean, luckiest draw" in line).split()[-4:] == [
+        "0.625",
+        "│",
+        "0.500",
+        "│",
+    ]
+    assert next(line for line in lines if "one wins/ties/losses" in line).split()[-2] == "1/0/0"
+
+
+def test_a_file_is_read_in_the_order_of_the_suite(tmp_path):
+    for problem in ("hartmann6", "branin", "levy-20"):
+        append_record(
+            tmp_path / "r", Record(Cell(problem, "random", 0, 4), "min", 0.0, [1.0] * 4, [0.1] * 4)
+        )
+    found = suite.suite_records(SMALL, read_records(tmp_path / "r"), 4)
+    assert [record.cell.problem for record in found] == ["branin", "hartmann6"]
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_every_suite_names_each_problem_once(name):
+    problems = get_suite(name).problems
+    assert len(set(problems)) == len(problems) > 2
+
+
+def test_the_usual_tuners_exist():
+    for spec in TUNERS:
+        check_tuner(spec)
+
+
+def test_an_unknown_suite_lists_those_there_are():
+    with pytest.raises(BenchmarkError, match="'nosiy' is not known; there are noisy"):
+        get_suite("nosiy")
