@@ -16,6 +16,7 @@ cosmology                              a likelihood of Planck's and SDSS's data
 alloy                                  aluminium: composition and heat treatment
 hpobench-car, fcnet-naval              tables of trained networks; a training seed is drawn
 nb201-cifar10                          the same for the cells of NAS-Bench-201
+yahpo-lcbench-3945, yahpo-xgboost-12   surrogates of trainings, from the folder $RAYBO_DATA
 levy-20, rosenbrock-100, rpp-50        a function of any number of coordinates
 branin-25, hartmann6-1000, branin-1e9  embedded: D coordinates, of which a few are read
 levy-20-in-1000                        the same for a function of any number
@@ -77,6 +78,8 @@ FAMILIES = {  # first part of a name: "module:function" of the whole name
     "hpobench": "recorded.grids:grid",
     "fcnet": "recorded.grids:grid",
     "nb201": "recorded.grids:grid",
+    "yahpo-lcbench": "recorded.yahpo:yahpo",
+    "yahpo-xgboost": "recorded.yahpo:yahpo",
 }
 
 _NAME = re.compile(
