@@ -17,6 +17,7 @@ alloy                                  aluminium: composition and heat treatment
 hpobench-car, fcnet-naval              tables of trained networks; a training seed is drawn
 nb201-cifar10                          the same for the cells of NAS-Bench-201
 yahpo-lcbench-3945, yahpo-xgboost-12   surrogates of trainings, from the folder $RAYBO_DATA
+hpob-4796-23, lcbench-pool-adult       pools of recorded configs; the nearest one counts
 levy-20, rosenbrock-100, rpp-50        a function of any number of coordinates
 branin-25, hartmann6-1000, branin-1e9  embedded: D coordinates, of which a few are read
 levy-20-in-1000                        the same for a function of any number
@@ -80,6 +81,8 @@ FAMILIES = {  # first part of a name: "module:function" of the whole name
     "nb201": "recorded.grids:grid",
     "yahpo-lcbench": "recorded.yahpo:yahpo",
     "yahpo-xgboost": "recorded.yahpo:yahpo",
+    "hpob": "recorded.pools:pool",
+    "lcbench-pool": "recorded.pools:pool",
 }
 
 _NAME = re.compile(
