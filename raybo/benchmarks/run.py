@@ -45,13 +45,13 @@ def run_cell(cell: Cell) -> Record:
     seconds: list[float] = []
     deployed: list[Deployed] = []
     for n in range(1, cell.evaluations + 1):
-        start = time.perf_counter()
+        start = time.process_time()
         config = tuner.ask()
-        asking = time.perf_counter() - start
+        asking = time.process_time() - start
         value = _evaluate(problem, config, cell.seed, n)
-        start = time.perf_counter()
+        start = time.process_time()
         tuner.tell(config, loss(value))
-        seconds.append(rounded(asking + time.perf_counter() - start, 3))
+        seconds.append(rounded(asking + time.process_time() - start, 3))
         values.append(rounded(value))
         if problem.draw is not None and (n in STOPS or n == cell.evaluations):
             pair = (problem.objective(c) for c in (tuner.luckiest, tuner.recommend()))

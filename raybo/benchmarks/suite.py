@@ -1,8 +1,9 @@
 """`raybo bench suite`: every tuner on many problems of one kind, with one score for all of them.
 
-Each run is a line of the results file when it ends, and is not run again: an interrupted suite
-goes on where it was, in processes or as tasks on Ray, and a file can be extended by tuners, seeds
-and problems one after the other. The tables show all that the file holds.
+Each run is a line of suite-NAME.jsonl when it ends, and is not run again: an interrupted suite
+goes on where it was, in processes or as tasks on Ray, and can be extended by tuners, seeds and
+problems one after the other. Problems that are in several suites are run once: all files of the
+folder count. The tables show all that the files hold.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from raybo.benchmarks.terminal import single_thread, wide_console
 from raybo.benchmarks.tuners.base import split_specs
 from raybo.benchmarks.tuners.registry import why_not
 
-MEDIANS = "medians.json"  # beside the results file
+MEDIANS = "medians.json"  # of random configs, in the folder of the results
 
 
 @click.command()
@@ -38,7 +39,13 @@ MEDIANS = "medians.json"  # beside the results file
 @click.option(
     "--reference", default="bo", show_default=True, help="tuner to set against all others"
 )
-@click.option("--results", type=click.Path(path_type=Path), help="JSON lines; continued if there")
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=FOLDER,
+    show_default=True,
+    help="folder of the records, suite-NAME.jsonl; continued if there",
+)
 @click.option("--figure", type=click.Path(path_type=Path), help="HTML file with the curves")
 @click.option("--jobs", type=click.IntRange(1), help="processes here, instead of tasks on Ray")
 @click.option("--run/--no-run", default=True, help="--no-run: the tables of what there is")
@@ -51,7 +58,7 @@ def command(
     budget: int,
     problems: str | None,
     reference: str,
-    results: Path | None,
+    results: Path,
     figure: Path | None,
     jobs: int | None,
     run: bool,
@@ -60,27 +67,33 @@ def command(
     """Run a suite and print its tables; runs that the results file holds are not run again."""
     single_thread()
     suite, console = get_suite(name), wide_console()
-    path = results or FOLDER / f"suite-{name}.jsonl"
     chosen = None if problems is None else problems.split(",")
     tuners = None if methods is None else split_specs(methods)
     if run:
         cells, refused = applicable(suite.cells(tuners, seeds, budget, chosen, first_seed))
         for line in refused:
-            console.print(f"does not apply: {line}", highlight=False)
-        run_cells(cells, path, jobs=jobs, progress=progress)
-    records = suite_records(suite, read_records(path), budget, chosen)
+            console.print(line, highlight=False)
+        done = {record.cell for record in stored(results)}
+        todo = [cell for cell in cells if cell not in done]
+        run_cells(todo, results / f"suite-{name}.jsonl", jobs=jobs, progress=progress)
+    records = suite_records(suite, stored(results), budget, chosen)
     if not records:
-        console.print(f"{path} holds no run of {name} with {budget} evaluations")
+        console.print(f"{results} holds no run of {name} with {budget} evaluations")
         return
-    scale = scales(records, path.with_name(MEDIANS))
+    scale = scales(records, results / MEDIANS)
     for stop in stops(budget):
         print_scores(Scores.of(records, scale, stop), records, scale, suite, reference, console)
-    console.print(f"results: {path}")
+    console.print(f"results: {results}")
     if figure is not None:
         from raybo.benchmarks.figures import write_suite  # noqa: PLC0415  (plotly is optional)
 
         write_suite(records, scale, stops(budget), figure, f"suite {name}: {suite.source}")
         console.print(f"figure: {figure}")
+
+
+def stored(folder: Path) -> list[Record]:
+    """Return the records of all suites in a folder."""
+    return [r for path in sorted(folder.glob("suite-*.jsonl")) for r in read_records(path)]
 
 
 def stops(budget: int) -> list[int]:
@@ -89,16 +102,22 @@ def stops(budget: int) -> list[int]:
 
 
 def applicable(cells: Iterable[Cell]) -> tuple[list[Cell], list[str]]:
-    """Return the cells whose tuner can search its problem, and why the others cannot."""
-    reasons: dict[tuple[str, str], str | None] = {}
+    """Return the cells whose tuner can search its problem, and a line for each that cannot."""
+    reasons: dict[str, dict[str, str | None]] = {}  # by tuner and problem
     kept = []
     for cell in cells:
-        pair = cell.tuner, cell.problem
-        if pair not in reasons:
-            reasons[pair] = why_not(cell.tuner, get_problem(cell.problem).space)
-        if reasons[pair] is None:
+        of_tuner = reasons.setdefault(cell.tuner, {})
+        if cell.problem not in of_tuner:
+            of_tuner[cell.problem] = why_not(cell.tuner, get_problem(cell.problem).space)
+        if of_tuner[cell.problem] is None:
             kept.append(cell)
-    return kept, [f"{t} on {p}: {reason}" for (t, p), reason in reasons.items() if reason]
+    lines = []
+    for tuner, of_tuner in reasons.items():
+        refused = {problem: reason for problem, reason in of_tuner.items() if reason}
+        if refused:
+            first = next(iter(refused.values()))
+            lines.append(f"{tuner} does not apply to {', '.join(refused)}: {first}")
+    return kept, lines
 
 
 def suite_records(
@@ -178,7 +197,7 @@ def _summary(
         t: [np.mean(r.seconds[: scores.evaluations]) for r in records if r.cell.tuner == t]
         for t in tuners
     }
-    yield "seconds per ask", [f"{np.median(seconds[t]):.3g}" for t in tuners]
+    yield "CPU seconds per ask", [f"{np.median(seconds[t]):.3g}" for t in tuners]
     yield (
         "seeds",
         [_range(len(r) for (_, t), r in scores.regrets.items() if t == u) for u in tuners],
@@ -188,7 +207,7 @@ def _summary(
 def _caption(scores: Scores, scale: dict[str, Scale]) -> str:
     lines = ["0: best known value, 1: median config; mean ± standard error over the seeds"]
     if not all(scale[problem].known for problem in scores.problems):
-        lines.append("*: no best value is known; 0 is the best of the runs in the file")
+        lines.append("*: no best value is known; 0 is the best of the runs at hand")
     p, distance = scores.friedman(), scores.critical_difference()
     if p is not None and distance is not None:
         lines.append(

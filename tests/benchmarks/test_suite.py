@@ -33,11 +33,11 @@ def invoke(monkeypatch, tmp_path):
         monkeypatch.setenv(variable, "1")
 
     def run(*arguments, budget=4):
-        path = ["--results", str(tmp_path / "r.jsonl"), "--jobs", "1", "--no-progress"]
+        path = ["--results", str(tmp_path), "--jobs", "1", "--no-progress"]
         start = ["--name", "noisy", "--budget", str(budget), *path]
         done = CliRunner().invoke(suite.command, [*start, *arguments], catch_exceptions=False)
         assert done.exit_code == 0
-        return done.output, read_records(tmp_path / "r.jsonl")
+        return done.output, read_records(tmp_path / "suite-noisy.jsonl")
 
     return run
 
@@ -45,7 +45,7 @@ def invoke(monkeypatch, tmp_path):
 def test_a_suite_runs_what_applies_and_says_what_does_not(invoke, tmp_path):
     figure = tmp_path / "figure.html"
     shown, records = invoke("--seeds", "2", "--reference", "egp", "--figure", str(figure))
-    assert "does not apply: egp on jenatton: " in shown
+    assert "egp does not apply to jenatton: " in shown
     pairs = {(record.cell.problem, record.cell.tuner) for record in records}
     assert len(records) == 10
     assert ("jenatton", "egp") not in pairs
@@ -68,6 +68,15 @@ def test_a_suite_goes_on_where_it_was_and_shows_all_that_the_file_holds(invoke):
     shown, again = invoke("--no-run")
     assert again == records
     assert "jenatton" in shown
+
+
+def test_a_problem_that_another_suite_has_run_is_not_run_again(invoke, tmp_path):
+    values = [5.0, 4.0, 3.0, 2.0]
+    other = Record(Cell("branin", "random", 0, 4), "min", 0.0, values, [0.1] * 4)
+    append_record(tmp_path / "suite-other.jsonl", other)
+    shown, records = invoke("--methods", "random", "--seeds", "1")
+    assert [record.cell.problem for record in records] == ["jenatton", "hartmann6"]
+    assert "branin" in shown
 
 
 def test_without_runs_of_that_length_there_is_no_table(invoke):

