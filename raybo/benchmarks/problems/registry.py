@@ -11,13 +11,17 @@ lp-solve, lp-solve-large, scip         solvers of mixed-integer programs to conf
 pruning, activations, stochastic-depth networks on MNIST
 vgg-pruning, resnet-activations        networks on CIFAR-10; they need a GPU
 lasso-dna, svm-mdrr, body-parts        a Lasso, a support vector machine, a random forest
-swimmer, hopper, half-cheetah          linear policies for MuJoCo's robots
+swimmer, hopper, half-cheetah,         linear policies for MuJoCo's robots
+walker2d, ant, humanoid                the same, scaled as trained ones
 cosmology                              a likelihood of Planck's and SDSS's data
 alloy                                  aluminium: composition and heat treatment
 hpobench-car, fcnet-naval              tables of trained networks; a training seed is drawn
 nb201-cifar10                          the same for the cells of NAS-Bench-201
 yahpo-lcbench-3945, yahpo-xgboost-12   surrogates of trainings, from the folder $RAYBO_DATA
 hpob-4796-23, lcbench-pool-adult       pools of recorded configs; the nearest one counts
+ackley-53, labs-50, contamination,     binary and categorical variables
+pest-control, maxsat-60                the same
+rover-60, bbob-f15-20                  a path between obstacles; function 15 of BBOB
 levy-20, rosenbrock-100, rpp-50        a function of any number of coordinates
 branin-25, hartmann6-1000, branin-1e9  embedded: D coordinates, of which a few are read
 levy-20-in-1000                        the same for a function of any number
@@ -36,6 +40,8 @@ from raybo.benchmarks.problems.base import BenchmarkError, Problem
 from raybo.benchmarks.problems.conditional import blocks, blocks_hartmann, jenatton_problem
 from raybo.benchmarks.problems.functions import FIXED, SCALABLE
 from raybo.benchmarks.problems.vectors import embedded, fixed, rotated, scalable
+
+ROBOTS = ("swimmer", "hopper", "half-cheetah", "walker2d", "ant", "humanoid")
 
 
 def _application(path: str, *arguments: int | str) -> Problem:
@@ -64,7 +70,12 @@ _APPLICATIONS: dict[str, tuple[str, *tuple[int | str, ...]]] = {  # "module:func
     "body-parts": ("body_parts:body_parts",),
     "cosmology": ("cosmology:cosmology",),
     "alloy": ("alloy:alloy",),
-    **{robot: ("locomotion:locomotion", robot) for robot in ("swimmer", "hopper", "half-cheetah")},
+    "ackley-53": ("combinatorial:ackley_53",),
+    "labs-50": ("combinatorial:labs_50",),
+    "contamination": ("combinatorial:contamination_25",),
+    "pest-control": ("combinatorial:pest_control_25",),
+    "maxsat-60": ("combinatorial:maxsat_60",),
+    **{robot: ("locomotion:locomotion", robot) for robot in ROBOTS},
     **{f"layer{n}": ("networks.layer:layer", n) for n in (100, 200, 500)},
 }
 PROBLEMS: dict[str, Callable[..., Problem]] = {  # those of SCALABLE take a dimension
@@ -83,6 +94,8 @@ FAMILIES = {  # first part of a name: "module:function" of the whole name
     "yahpo-xgboost": "recorded.yahpo:yahpo",
     "hpob": "recorded.pools:pool",
     "lcbench-pool": "recorded.pools:pool",
+    "rover": "rover:rover",
+    "bbob": "bbob:bbob",
 }
 
 _NAME = re.compile(
@@ -95,6 +108,8 @@ def get_problem(name: str) -> Problem:
     for prefix, path in FAMILIES.items():
         if name.startswith(f"{prefix}-"):
             return _application(path, name)
+    if name in _APPLICATIONS:  # whose names may end in a number
+        return PROBLEMS[name]()
     match = _NAME.fullmatch(name)
     if match is None or match["base"] not in PROBLEMS:
         raise BenchmarkError(

@@ -9,19 +9,18 @@ is the mean over the seeds. A parameter whose values have an order is an Int tha
 
 from __future__ import annotations
 
-import io
-import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from raybo.arrays import Array
 from raybo.benchmarks.problems.base import Problem, one_of
-from raybo.benchmarks.problems.datasets import DatasetError, Package, cached, fetch
+from raybo.benchmarks.problems.datasets import Package, cached, fetch
+from raybo.benchmarks.problems.plain_pickle import read_plain
 from raybo.space.parameters import Categorical, Int, Parameter
 from raybo.space.space import Space
 
@@ -201,18 +200,6 @@ PACKAGE = Package(
     "0.2.0",
     {_path(family, file): checksum for family, file, checksum in GRIDS.values()},
 )
-
-
-class _Plain(pickle.Unpickler):
-    """Reads dicts, lists, texts and numbers, and refuses all else: a pickle may run any code."""
-
-    def find_class(self, module: str, name: str) -> NoReturn:
-        raise DatasetError(f"a table names {module}.{name}; it may hold plain values only")
-
-
-def read_plain(content: bytes) -> Any:
-    """Return the dicts, lists, texts and numbers of a pickle; DatasetError if it has others."""
-    return _Plain(io.BytesIO(content)).load()
 
 
 @lru_cache(maxsize=len(GRIDS))

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import pickle
-from datetime import date
 
 import numpy as np
 import pytest
 
 from raybo.benchmarks.problems.base import BenchmarkError
 from raybo.benchmarks.problems.datasets import DatasetError
-from raybo.benchmarks.problems.recorded.grids import GRIDS, means, read_plain, values
+from raybo.benchmarks.problems.recorded.grids import GRIDS, means, values
 from raybo.benchmarks.problems.registry import get_problem
 
 # Best mean over the seeds, and expected best of 10, 30 and 100 configs drawn at random.
@@ -99,12 +98,6 @@ def test_the_package_gives_the_same_value() -> None:
             params = {key: peer.search_space[key][i] for key, i in zip(config, cell, strict=True)}
             [value] = peer(params).values()
             assert value in values(name)[cell]
-
-
-def test_a_pickle_of_anything_but_plain_values_is_refused() -> None:
-    assert read_plain(pickle.dumps({"a": [1.5, "b"]})) == {"a": [1.5, "b"]}
-    with pytest.raises(DatasetError, match=r"datetime\.date"):
-        read_plain(pickle.dumps({"a": date(2020, 1, 1)}))
 
 
 def test_an_unknown_table_is_answered_with_those_there_are() -> None:
