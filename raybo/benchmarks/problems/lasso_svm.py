@@ -1,7 +1,8 @@
 """Real problems of hundreds of dimensions: a weighted Lasso, and a support vector machine.
 
-`lasso-dna` is LassoBench's real task (Šehić, Gramfort, Salmon & Nardi 2022): a penalty for each
-of the 180 features of the DNA data, for the smallest cross-validated error. `svm-mdrr` stands in
+`lasso-dna` tunes a penalty for each of the 180 features of the DNA data for the smallest
+cross-validated error. It resembles LassoBench's task but is not the same (rows, scaling, intercept
+and range of the penalties): that one is `lassobench-dna`. `svm-mdrr` stands in
 for the SVM benchmark of Eriksson & Jankowiak (2021), whose data are in no package: a scale for
 each of 342 molecular descriptors, and the machine's C and gamma.
 """
@@ -25,13 +26,20 @@ from raybo.benchmarks.problems.datasets import DatasetError, Package, fetch
 from raybo.benchmarks.problems.functions import Array
 from raybo.space.box import Box
 
-_DNA = "usr/lib/R/site-library/mlbench/data/DNA.rda"
+DNA, BREAST_CANCER, DIABETES = (
+    f"usr/lib/R/site-library/mlbench/data/{name}.rda"
+    for name in ("DNA", "BreastCancer", "PimaIndiansDiabetes")
+)
 _MDRR = "usr/lib/R/site-library/caret/data/mdrr.RData"
 MLBENCH = Package(
     "debian",
     "r-cran-mlbench",
     "",
-    {_DNA: "df941ad89a49f705a29bf38e52c91dc34029539cedb13fa24f803f1224278c9e"},
+    {
+        DNA: "df941ad89a49f705a29bf38e52c91dc34029539cedb13fa24f803f1224278c9e",
+        BREAST_CANCER: "1fcf1b82128c287b2777005a93a2b76fdb4d6749ed6df05231f85953f1fc7c2b",
+        DIABETES: "fc134e041577d3ff2b784e1610b6fbbe165f815abc83652ba77a28f4bccb89ec",
+    },
 )
 CARET = Package(
     "debian",
@@ -59,7 +67,8 @@ def read_r(path: Path, problem: str) -> dict[str, Any]:
     return found
 
 
-def _sklearn(module: str, problem: str) -> Any:
+def sklearn_module(module: str, problem: str) -> Any:
+    """Return a module of scikit-learn."""
     try:
         return importlib.import_module(f"sklearn.{module}")
     except ImportError:
@@ -71,7 +80,7 @@ def _sklearn(module: str, problem: str) -> Any:
 @lru_cache(maxsize=1)
 def dna() -> tuple[Array, Array]:
     """Return 180 standardised binary features of 1500 genes, and their class (1, 2, 3)."""
-    table = read_r(fetch(MLBENCH)[_DNA], "lasso-dna")["DNA"]
+    table = read_r(fetch(MLBENCH)[DNA], "lasso-dna")["DNA"]
     X = table.iloc[:, :180].astype(float).to_numpy()
     y = table["Class"].cat.codes.to_numpy() + 1.0
     rows = np.random.default_rng(0).permutation(len(X))[:DNA_ROWS]
@@ -86,7 +95,7 @@ class WeightedLasso:
     Notes
     -----
     Coordinate i of [-1, 1] is the logarithm of its penalty, from lambda_max / 10^2 to lambda_max,
-    the smallest at which all coefficients are 0 (LassoBench, section 3). A penalty l_i is a Lasso
+    the smallest at which all coefficients are 0. A penalty l_i is a Lasso
     with penalty 1 on the column divided by l_i.
     """
 
@@ -100,7 +109,7 @@ class WeightedLasso:
 
 def lasso_error(X: Array, y: Array, penalties: Array) -> float:
     """Return the mean squared error over five folds of a Lasso with these penalties."""
-    lasso = _sklearn("linear_model", "lasso-dna").Lasso
+    lasso = sklearn_module("linear_model", "lasso-dna").Lasso
     scaled, errors = X / penalties, []
     for fold in range(FOLDS):
         out = np.arange(len(X)) % FOLDS == fold
@@ -139,7 +148,7 @@ class ScaledSvm:
 
 def svm_error(X: Array, y: NDArray[np.int8], C: float, gamma: float) -> float:
     """Return the share of molecules put into the wrong class, over five folds."""
-    svc = _sklearn("svm", "svm-mdrr").SVC
+    svc = sklearn_module("svm", "svm-mdrr").SVC
     X = X / math.sqrt(np.mean(X**2))  # only the ratios of the scales matter
     model, wrong = svc(C=C, gamma=gamma, max_iter=STEPS), 0
     with warnings.catch_warnings():
@@ -157,7 +166,7 @@ def lasso_dna() -> Problem:
         partial(Box, 180),
         WeightedLasso(),
         evaluations=400,
-        description="LassoBench's DNA: a penalty for each of 180 features, error of a Lasso",
+        description="DNA: a penalty for each of 180 features, error of a Lasso",
         cost="0.05 s",
     )
 

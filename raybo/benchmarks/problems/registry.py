@@ -21,6 +21,7 @@ yahpo-lcbench-3945, yahpo-xgboost-12   surrogates of trainings, from the folder 
 hpob-4796-23, lcbench-pool-adult       pools of recorded configs; the nearest one counts
 ackley-53, labs-50, contamination,     binary and categorical variables
 pest-control, maxsat-60                the same
+lassobench-dna, lassobench-hard        penalties of each feature of a Lasso
 rover-60, bbob-f15-20                  a path between obstacles; function 15 of BBOB
 levy-20, rosenbrock-100, rpp-50        a function of any number of coordinates
 branin-25, hartmann6-1000, branin-1e9  embedded: D coordinates, of which a few are read
@@ -94,6 +95,7 @@ FAMILIES = {  # first part of a name: "module:function" of the whole name
     "yahpo-xgboost": "recorded.yahpo:yahpo",
     "hpob": "recorded.pools:pool",
     "lcbench-pool": "recorded.pools:pool",
+    "lassobench": "lassobench:lassobench",
     "rover": "rover:rover",
     "bbob": "bbob:bbob",
 }
