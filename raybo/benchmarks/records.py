@@ -49,8 +49,8 @@ class Record:
     values : list of float
         Value of the objective at each evaluation.
     seconds : list of float
-        Processor time that the tuner spent on each ask and tell together; elapsed time in records
-        that have been written before November 17, 2026.
+        Processor time that the tuner spent on each ask and tell together, empty where it was not
+        measured; elapsed time in records that are older than the suites.
     version : str
         Package and version of the tuner.
     finished : str

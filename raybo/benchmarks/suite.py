@@ -193,11 +193,13 @@ def _summary(
         ["" if v is None else f"{v.wins}/{v.ties}/{v.losses}" for v in against],
     )
     yield "p", ["" if v is None else f"{v.p:.2g}" for v in against]
+    timed = [record for record in records if record.seconds]
     seconds = {
-        t: [np.mean(r.seconds[: scores.evaluations]) for r in records if r.cell.tuner == t]
+        t: [np.mean(r.seconds[: scores.evaluations]) for r in timed if r.cell.tuner == t]
         for t in tuners
     }
-    yield "CPU seconds per ask", [f"{np.median(seconds[t]):.3g}" for t in tuners]
+    texts = [f"{np.median(seconds[t]):.3g}" if seconds[t] else "" for t in tuners]
+    yield "CPU seconds per ask", texts
     yield (
         "seeds",
         [_range(len(r) for (_, t), r in scores.regrets.items() if t == u) for u in tuners],

@@ -49,6 +49,7 @@ _HPOB = (
     "hpob-7609-125923",
 )
 _BBOB = tuple(f"bbob-f{number}-40" for number in (3, 8, 12, 17, 22))
+_LASSO = ("lassobench-breast-cancer", "lassobench-diabetes")
 _CASCADES = ("face-cascade", "cascade-german", "cascade-ionosphere")
 
 
@@ -75,14 +76,21 @@ SUITES = {
         ),
         _suite(
             "high",
-            "40 to 500 dimensions: a path, a robot, embedded functions, BBOB",
-            ("rover-60", "half-cheetah", "branin-500", "hartmann6-500", *_BBOB),
+            "40 to 500 dimensions: a path, a robot, a Lasso's penalties, embedded functions, BBOB",
+            (
+                "rover-60",
+                "half-cheetah",
+                *(f"lassobench-{name}" for name in ("dna", "medium", "high")),
+                "branin-500",
+                "hartmann6-500",
+                *_BBOB,
+            ),
             "?",
         ),
         _suite(
             "real",
-            "recorded trainings (tables, pools, surrogates), and detectors that are run",
-            (*_GRIDS, *_LCBENCH, *_HPOB, *_CASCADES),
+            "recorded trainings (tables, pools, surrogates), detectors and Lassos that are run",
+            (*_GRIDS, *_LCBENCH, *_HPOB, *_CASCADES, *_LASSO),
             "?",
         ),
     )
