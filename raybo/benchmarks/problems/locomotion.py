@@ -3,7 +3,7 @@
 The value is the sum of rewards of one run. After Mania, Guy & Recht (2018), as used to compare
 tuners by Wang, Fonseca & Tian (2020). Mean and deviation of the states are fixed, so that a value
 depends on the config alone. For the smaller robots they are those of random actions; for the
-larger ones, which fall at once when they act at random, those of trained policies of Mania et al.,
+larger ones, which soon fall when they act at random, those of trained policies of Mania et al.,
 which the package bocode holds.
 """
 

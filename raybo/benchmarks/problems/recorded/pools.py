@@ -126,5 +126,5 @@ def pool(name: str) -> Problem:
         optimum=float(values.max()),
         mode="max",
         description=f"validation accuracy of the nearest of {len(values)} recorded configs",
-        cost=f"up to 10 ms, after {PACKAGE.name} is fetched",
+        cost=f"up to 1 ms, after {PACKAGE.name} is fetched",
     )

@@ -314,5 +314,5 @@ def yahpo(name: str, data: str | None = None) -> Problem:
         optimum=best_known(surrogate),
         mode="max",
         description=scenario.about.format(instance),
-        cost="0.1 ms",
+        cost="0.5 ms",
     )
