@@ -42,6 +42,11 @@ PROGRAMS = {
         "test error of Add-Tree and of a process per leaf, by points (Add-Tree, Figure 4b)",
         "2 core-minutes",
     ),
+    "failures": (
+        "raybo.benchmarks.failures.program",
+        "regret where trials fail, at random or in a place, and under bounds on other outcomes",
+        "15 core-minutes for `bo`",
+    ),
     "chaos": (
         "raybo.benchmarks.faults.chaos",
         "kills of workers, nodes, coordinators and drivers; full disks, damaged and hostile files",
