@@ -17,14 +17,15 @@ from typing import Any, ParamSpec, TypeVar
 
 import ray
 
-from raybo.errors import StudyError
+from raybo.errors import ObjectiveError, StudyError
 from raybo.methods.registry import METHODS, is_same_method, method_class, option_names
 from raybo.runtime.cluster import check_fit
 from raybo.runtime.evaluations.evaluate import evaluate_remotely
+from raybo.runtime.evaluations.plain_json import plain_extra
 from raybo.runtime.session import Resources
 from raybo.space.definition import difference
 from raybo.study.journal.record import Record
-from raybo.study.objective import finite_number
+from raybo.study.objective import Objective
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -178,18 +179,24 @@ def checked_points(points: Any) -> list[Mapping[str, Any]]:
     return list(points)
 
 
-def checked_values(evaluated: Any) -> list[tuple[Mapping[str, Any], float]]:
-    """Return the pairs of a config and its known value as a list."""
+def checked_values(
+    evaluated: Any, objective: Objective
+) -> list[tuple[Mapping[str, Any], float, dict[str, Any]]]:
+    """Return config, value and extra entries of the points whose results are known."""
     found = [] if isinstance(evaluated, Mapping | str) else evaluated
-    pairs = []
+    known = []
     for item in found if isinstance(found, Iterable) else ():
         if not isinstance(item, tuple | list) or len(item) != 2:
             break
-        config, value = item
-        pairs.append((config, finite_number(value, f"evaluated: the value of {config!r} is")))
+        config, result = item
+        try:
+            value, extra = objective.parse(result)
+        except ObjectiveError as error:
+            raise StudyError(f"evaluated: {config!r}: {error}") from None
+        known.append((config, value, plain_extra(extra)))
     else:
         if found is evaluated:
-            return pairs
+            return known
     raise StudyError(
         "evaluated must be a list of pairs of a config and its value, such as "
         f'[({{"x": 0.5}}, 1.25)], got {evaluated!r}'

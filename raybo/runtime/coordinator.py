@@ -197,10 +197,10 @@ class Coordinator:
         """Record the user's own points, unless an earlier session did."""
         entries = self._record.entries
         known = [(entries[n].trial.config, entries[n].trial.value) for n in self._record.given]
-        for config, value in self._session.given:
-            if (config, value) not in known:
+        for point in self._session.given:
+            if (point["config"], point["value"]) not in known:
                 number, now = self._supply.next_number, timestamp()
-                self._writer.add("given", number=number, config=config, value=value, finished=now)
+                self._writer.add("given", number=number, finished=now, **point)
                 self._finished(number)
         waiting = list(self._record.points)
         known = [e.trial.config for e in entries.values() if self._finite or e.source == "point"]

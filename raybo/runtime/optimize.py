@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from raybo import __version__
-from raybo.errors import StudyError
 from raybo.methods.base import Method
 from raybo.methods.registry import build_method, describe_method
 from raybo.report.live import make_view
@@ -65,7 +64,7 @@ def optimize(
     progress: bool = True,
     callbacks: Iterable[Callback] = (),
     points: Iterable[Mapping[str, Any]] = (),
-    evaluated: Iterable[tuple[Mapping[str, Any], float]] = (),
+    evaluated: Iterable[tuple[Mapping[str, Any], float | Mapping[str, Any]]] = (),
     max_failures: int | None = None,
     patience: int | None = None,
     constraints: Constraints | None = None,
@@ -110,8 +109,8 @@ def optimize(
         the study when the running trials have finished; one that raises another error is not
         called again.
     points, evaluated
-        Configs to evaluate first; pairs of a config and its known value, which count as data
-        but not towards `max_trials`.
+        Configs to evaluate first; pairs of a config and its known result, a number or a dict as
+        the objective returns it, which count as data but not towards `max_trials`.
     max_failures, patience
         Failed trials after which the study ends with an error (by default when the first trials
         all fail: 5 or one per worker, ten times as many where some config may work); trials
@@ -151,16 +150,14 @@ def optimize(
     }
     check_limits(**limits)
     functions = checked_callbacks(callbacks)
-    first, known = checked_points(points), checked_values(evaluated)
-    for config in (*first, *(config for config, _ in known)):
+    first, known = checked_points(points), checked_values(evaluated, goal)
+    for config in (*first, *(config for config, _, _ in known)):
         space.check_allowed(config)
-    if known and goal.constraints:
-        raise StudyError(
-            "evaluated= has values alone, and constraints= needs the entries that they bound; "
-            "give these configs as points="
-        )
     point_list = tuple(space.to_json(config) for config in first)
-    given = tuple((space.to_json(config), v) for config, v in known)
+    given = tuple(
+        {"config": space.to_json(config), "value": value, "extra": extra}
+        for config, value, extra in known
+    )
     storage = str(storage) if "://" in str(storage) else str(Path(storage).absolute())
     named, name = name is not None, fresh_name() if name is None else name
     check_name(name)

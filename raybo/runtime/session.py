@@ -42,7 +42,7 @@ class Session:
     code: str | None = None  # hash of the objective, to notice that it changes
     resume_hint: str = ""  # how to go on with the study, for people
     points: tuple[Any, ...] = ()  # configs in JSON to evaluate first
-    given: tuple[tuple[Any, float], ...] = ()  # configs in JSON and their known values
+    given: tuple[Mapping[str, Any], ...] = ()  # known points in JSON: config, value, extra
 
     @property
     def name(self) -> str:

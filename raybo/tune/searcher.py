@@ -33,7 +33,7 @@ from raybo.errors import (
 from raybo.methods.base import Method
 from raybo.methods.registry import METHODS
 from raybo.runtime.proposals.proposer import Search
-from raybo.study.objective import Objective
+from raybo.study.objective import Constraints, Objective, checked_constraints
 from raybo.study.trial import Trial, decode
 from raybo.tune.space.json import describe
 from raybo.tune.space.param_space import (
@@ -55,6 +55,8 @@ from raybo.tune.trials import Trials, config_of, finish, lookup
 
 logger = logging.getLogger(__name__)
 
+Evaluated = tuple[Mapping[str, Any], float | Mapping[str, Any] | None, bool]  # ..., value, error
+
 
 class RayBOSearch(Searcher):
     """Search algorithm for `tune.TuneConfig(search_alg=...)`.
@@ -69,18 +71,24 @@ class RayBOSearch(Searcher):
     points_to_evaluate
         Configs to try first, nested or flat ("net/lr"). What they leave open is drawn at random.
     evaluated_rewards
-        Values of the metric at these points, which are then not evaluated again.
+        Values of the metric at these points, which are then not evaluated again; with constraints,
+        dicts of the metric and of all that is bounded.
     method, method_options
         Name of a method and its options, or a method object.
     max_concurrent
         Limit of trials at a time; `TuneConfig(max_concurrent_trials=...)` is the better way.
     seed
         The same seed and the same calls give the same suggestions; None takes a random one.
+    constraints
+        Bounds (low, high) of other metrics that the trials report, by their names, None for no
+        bound: `{"latency": (None, 10.0)}`. They are modelled, and the search looks for the best
+        trial that keeps them.
 
     Notes
     -----
     NaN, infinities and errors are failures, which the method avoids; they are never values. A
-    trial that a scheduler stops early has its last value.
+    trial that a scheduler stops early has its last value. A trial that ends without the metric, or
+    without one that is bounded, fails too, but says nothing about its config.
     """
 
     def __init__(
@@ -90,13 +98,15 @@ class RayBOSearch(Searcher):
         mode: str | None = None,
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
         *,
-        evaluated_rewards: Sequence[float] | None = None,
+        evaluated_rewards: Sequence[float | Mapping[str, Any]] | None = None,
         method: str | Method = "bo",
         method_options: Mapping[str, Any] | None = None,
         max_concurrent: int | None = None,
         seed: int | None = 0,
+        constraints: Constraints | None = None,
     ) -> None:
         check_objective(metric, mode)
+        self._constraints = Objective(metric=metric, constraints=constraints or {}).constraints
         super().__init__(metric=metric, mode=mode)
         if isinstance(method, str) and method not in METHODS:
             raise MethodError(
@@ -107,7 +117,7 @@ class RayBOSearch(Searcher):
         self._seed = int(np.random.SeedSequence().generate_state(1)[0] if seed is None else seed)
         self._max_concurrent = max_concurrent
         self._points = [dict(point) for point in points_to_evaluate or ()]
-        self._evaluated: list[tuple[Mapping[str, Any], float | None, bool]] = []
+        self._evaluated: list[Evaluated] = []
         self._trials = Trials()
         self._space: SearchSpace | None = None
         self._suggestions: Suggestions | None = None
@@ -131,6 +141,7 @@ class RayBOSearch(Searcher):
         """Take metric, mode and param_space; return whether the param_space is searched."""
         check_objective(metric, mode)
         self._metric, self._mode = metric or self._metric, mode or self._mode
+        _ = self._objective  # refuses constraints on the metric itself
         if self._space is not None:
             return False
         self._set_space(ParamSpace(config))
@@ -172,7 +183,7 @@ class RayBOSearch(Searcher):
     def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
         """Note an intermediate result: it counts if the trial ends without another."""
         if self._knows(trial_id, result):
-            trial = self._trials.report(trial_id, result, self._objective_metric)
+            trial = self._trials.report(trial_id, result, self._objective)
             if trial is not None:
                 self._changed(trial.number)
 
@@ -182,7 +193,7 @@ class RayBOSearch(Searcher):
         """Learn from the end of a trial, also of one that this searcher did not suggest."""
         if self._knows(trial_id, result) and self._trials.unfinished(trial_id):
             number = self._trials.numbers[trial_id]
-            trial = self._trials.complete(trial_id, result, error, self._objective_metric)
+            trial = self._trials.complete(trial_id, result, error, self._objective)
             if trial is not None:
                 self._changed(number)
             elif self._suggestions is not None:
@@ -193,7 +204,7 @@ class RayBOSearch(Searcher):
     def add_evaluated_point(
         self,
         parameters: Mapping[str, Any],
-        value: float | None,
+        value: float | Mapping[str, Any] | None,
         error: bool = False,
         pruned: bool = False,  # noqa: ARG002  (a value is a value)
         intermediate_values: Sequence[float] | None = None,
@@ -201,11 +212,14 @@ class RayBOSearch(Searcher):
         """Add what is known of a point; keys that are not searched are ignored.
 
         Without a value the last intermediate one counts; NaN, infinities and errors are failures.
+        With constraints the value is a dict of the metric and of all that is bounded.
 
         Raises
         ------
         SpaceError
             With the path of a parameter that is missing, or outside its domain.
+        StudyError
+            When the metric, or what constraints bound, is missing.
         """
         if value is None and intermediate_values and not error:
             value = intermediate_values[-1]
@@ -216,12 +230,23 @@ class RayBOSearch(Searcher):
             self._evaluated.append((dict(parameters), value, error))
             return
         inner, _ = self._space.read(parameters, strict=False)
+        objective = self._objective
+        result = value if isinstance(value, Mapping) else {str(objective.metric): value}
+        wanted = [] if error else [str(objective.metric), *objective.constraints]
+        missing = [name for name in wanted if lookup(result, name) is None]
+        if missing:
+            raise StudyError(
+                f"the point {dict(parameters)} has no {missing[0]!r}; with constraints= the value "
+                f"of a point is a dict with {', '.join(wanted)}"
+            )
         trial = Trial(self._trials.take_number(), inner)
-        finish(trial, {"value": value}, error, "value")
+        finish(trial, result, error, objective)
         self._add(trial)
 
     def add_evaluated_points(
-        self, points: Sequence[Mapping[str, Any]], values: Sequence[float | None]
+        self,
+        points: Sequence[Mapping[str, Any]],
+        values: Sequence[float | Mapping[str, Any] | None],
     ) -> None:
         """Add several points; see `add_evaluated_point`."""
         for point, value in zip(points, values, strict=True):
@@ -230,15 +255,19 @@ class RayBOSearch(Searcher):
     def add_evaluated_trials(self, trials_or_analysis: Any, metric: str) -> None:
         """Add the trials of an earlier run: trials, an analysis, or the results of a Tuner.
 
-        Trials that do not fit the space are left out, with a warning.
+        Trials that do not fit the space, or lack an entry that is bounded, are left out, with a
+        warning.
         """
         known = getattr(trials_or_analysis, "trials", trials_or_analysis)
         for trial in [known] if hasattr(known, "config") else known:
             result = getattr(trial, "last_result", None) or getattr(trial, "metrics", None) or {}
             error = getattr(trial, "status", "") == "ERROR" or getattr(trial, "error", None)
+            value = lookup(result, metric)
+            if self._constraints and value is not None:
+                value = {**result, str(self._objective.metric): value}
             try:
-                self.add_evaluated_point(trial.config, lookup(result, metric), bool(error))
-            except SpaceError as problem:
+                self.add_evaluated_point(trial.config, value, bool(error))
+            except (SpaceError, StudyError) as problem:
                 logger.warning("a trial of an earlier run is left out: %s", problem)
 
     # --- state ---
@@ -250,6 +279,7 @@ class RayBOSearch(Searcher):
         state = {
             "metric": self._metric,
             "mode": self._mode,
+            "constraints": {name: list(b) for name, b in self._constraints.items()},
             "seed": self._seed,
             "method": method_to_json(self._method, self._options),
             "points": [describe(point) for point in self._points],
@@ -282,9 +312,10 @@ class RayBOSearch(Searcher):
 
     def _take_state(self, state: Mapping[str, Any]) -> None:
         check_objective(state["metric"], state["mode"])
+        constraints = checked_constraints(state.get("constraints", {}))
         method, options = restored_method(state["method"], self._method, self._options)
         points = [dict(point) for point in restored_points(state["points"])]
-        evaluated: list[tuple[Mapping[str, Any], float | None, bool]] = [
+        evaluated: list[Evaluated] = [
             (dict(config), value, bool(error))
             for config, value, error in restored_points(state["evaluated"])
         ]
@@ -295,13 +326,15 @@ class RayBOSearch(Searcher):
                 logger.warning("the state was saved with another space; what fits it is kept")
             trials = Trials.from_json(state["book"], space.space)
         self._metric, self._mode, self._seed = state["metric"], state["mode"], int(state["seed"])
+        self._constraints = constraints
         self._method, self._options, self._points = method, options, points
         self._evaluated, self._space, self._trials = evaluated, space, trials
         self._suggestions = None
 
     @property
-    def _objective_metric(self) -> str:
-        return self._metric or DEFAULT_METRIC  # what a trainable that returns a number reports
+    def _objective(self) -> Objective:
+        metric = self._metric or DEFAULT_METRIC  # what a trainable that returns a number reports
+        return Objective(self._mode or "min", metric, self._constraints)
 
     def _ready_space(self) -> SearchSpace:
         if self._space is None:
@@ -333,7 +366,7 @@ class RayBOSearch(Searcher):
         for config, value, error in known:
             self.add_evaluated_point(config, value, error)
 
-    def _take_rewards(self, rewards: list[float]) -> None:
+    def _take_rewards(self, rewards: list[float | Mapping[str, Any]]) -> None:
         if len(rewards) != len(self._points):
             raise StudyError(
                 f"{len(rewards)} evaluated_rewards for {len(self._points)} points_to_evaluate; "
@@ -348,7 +381,7 @@ class RayBOSearch(Searcher):
             search = Search(
                 space.space,
                 self._method,
-                Objective(str(self._mode)),
+                self._objective,
                 self._seed,
                 self._options,
                 space.snapped if space.rounds else None,

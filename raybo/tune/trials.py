@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from raybo.errors import ObjectiveError, SpaceError
+from raybo.errors import MetricError, ObjectiveError, SpaceError
 from raybo.space.any_space import AnySpace
-from raybo.study.objective import finite_number
+from raybo.study.objective import Objective, finite_number
 from raybo.study.trial import State, Trial, TrialRecord, decode, encode
 
 logger = logging.getLogger(__name__)
 
 RECENT_TRIALS = 20  # durations are averaged over these
 SECONDS_KEY = "time_total_s"  # Tune's name for the duration of a trial
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a result of Tune says: the metric, and the entries that constraints bound."""
+
+    value: float
+    bounded: Mapping[str, float]
 
 
 class Trials:
@@ -29,7 +38,7 @@ class Trials:
         self.numbers: dict[str, int] = {}  # by Tune's id
         self.live: set[str] = set()  # ids that run in this session
         self._next = 0
-        self._reported: dict[str, float] = {}  # last finite value of live trials
+        self._reported: dict[str, Report] = {}  # last complete report of live trials
         self._again: set[str] = set()  # run again after a failure, or not suggested here
 
     @property
@@ -72,7 +81,9 @@ class Trials:
         self._again.add(trial_id)
         return trial
 
-    def report(self, trial_id: str, result: Mapping[str, Any], metric: str) -> Trial | None:
+    def report(
+        self, trial_id: str, result: Mapping[str, Any], objective: Objective
+    ) -> Trial | None:
         """Note an intermediate result of a known trial; one without the metric is skipped.
 
         Returns the trial if the result changes it. It does where Tune may never tell how the
@@ -80,30 +91,30 @@ class Trials:
         those whose start it did not see.
         """
         try:
-            value = finite_number(lookup(result, metric), metric)
+            report = read_report(result, objective)
         except ObjectiveError:
-            value = None
+            report = None
         trial = self.by_number[self.numbers[trial_id]]
         if trial.state is not State.DONE:
             self.live.add(trial_id)
-        if value is None:
+        if report is None:
             return None
-        self._reported[trial_id] = value
+        self._reported[trial_id] = report
         if trial.state is State.FAILED:
             self._again.add(trial_id)
         if trial_id not in self._again:
             return None
         self.live.discard(trial_id)
-        trial.value, trial.state, trial.reason = value, State.DONE, None
+        _succeed(trial, report)
         return trial
 
     def complete(
-        self, trial_id: str, result: Mapping[str, Any] | None, error: bool, metric: str
+        self, trial_id: str, result: Mapping[str, Any] | None, error: bool, objective: Objective
     ) -> Trial | None:
         """Record the end of a known trial; return it, or None if it was never evaluated.
 
-        Without a final value the last one reported counts, unless the trial failed. A trial that
-        was stopped before it reported anything is removed: nothing is known about its point.
+        Without a final value the last report counts, unless the trial failed. A trial that was
+        stopped before it reported anything is removed: nothing is known about its point.
         """
         self.live.discard(trial_id)
         self._again.discard(trial_id)
@@ -112,7 +123,7 @@ class Trials:
         if not error and result is None and last is None:
             del self.by_number[self.numbers.pop(trial_id)]
             return None
-        finish(trial, result or {}, error, metric, last)
+        finish(trial, result or {}, error, objective, last)
         return trial
 
     @property
@@ -143,30 +154,59 @@ class Trials:
 
 
 def finish(
-    trial: Trial, result: Mapping[str, Any], error: bool, metric: str, last: float | None = None
+    trial: Trial,
+    result: Mapping[str, Any],
+    error: bool,
+    objective: Objective,
+    last: Report | None = None,
 ) -> None:
-    """Write into a trial what its final result says."""
-    trial.state, trial.value, trial.reason = State.FAILED, None, "the trial ended with an error"
+    """Write into a trial what its final result says, or its last report if that says nothing."""
+    trial.state, trial.value, trial.cause = State.FAILED, None, "exception"
+    trial.reason = "the trial ended with an error"
     if error:
         return
-    value = lookup(result, metric)
     try:
-        trial.value = last if value is None else finite_number(value, f"the metric {metric!r} is")
+        report = read_report(result, objective) or last
+        if report is None:
+            raise MetricError(f"the trial reported no metric {objective.metric!r}")
+    except MetricError as problem:
+        trial.reason, trial.cause = str(problem), "metric"
+        reported = ", ".join(sorted(map(str, result))) or "nothing"
+        logger.warning("%s and counts as failed; it reported %s", problem, reported)
+        return
     except ObjectiveError as problem:
-        trial.reason = str(problem)
+        trial.reason, trial.cause = str(problem), "result"
         return
-    if trial.value is None:
-        trial.reason = f"the trial reported no metric {metric!r}"
-        logger.warning(
-            "a trial reported no metric %r and counts as failed; it reported %s",
-            metric,
-            ", ".join(sorted(map(str, result))) or "nothing",
-        )
-        return
-    trial.state, trial.reason = State.DONE, None
+    _succeed(trial, report)
     seconds = result.get(SECONDS_KEY)
     if isinstance(seconds, int | float) and seconds >= 0:
-        trial.extra = {SECONDS_KEY: float(seconds)}
+        trial.extra[SECONDS_KEY] = float(seconds)
+
+
+def read_report(result: Mapping[str, Any], objective: Objective) -> Report | None:
+    """Return what a result says; None if it has no metric.
+
+    Raises
+    ------
+    ObjectiveError
+        When a number is not finite; MetricError when an entry that is bounded is missing.
+    """
+    metric = objective.metric or ""
+    value = lookup(result, metric)
+    if value is None:
+        return None
+    bounded = {}
+    for name in objective.constraints:
+        entry = lookup(result, name)
+        if entry is None:
+            raise MetricError(f"the trial reported no {name!r}, which constraints= bounds")
+        bounded[name] = finite_number(entry, f"the entry {name!r} is")
+    return Report(finite_number(value, f"the metric {metric!r} is"), bounded)
+
+
+def _succeed(trial: Trial, report: Report) -> None:
+    trial.state, trial.value, trial.extra = State.DONE, report.value, dict(report.bounded)
+    trial.reason = trial.cause = None
 
 
 def lookup(result: Mapping[str, Any], name: str) -> Any:

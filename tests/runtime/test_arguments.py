@@ -53,7 +53,7 @@ def fine(config: dict[str, Any]) -> float:
         ({"points": {"x": 0.5}}, r"points must be a list of configs.*write points=\["),
         ({"evaluated": [{"x": 0.5}]}, "evaluated must be a list of pairs"),
         ({"evaluated": {"x": 0.5}}, "evaluated must be a list of pairs"),
-        ({"evaluated": [({"x": 0.5}, None)]}, "evaluated: the value of {'x': 0.5} is None"),
+        ({"evaluated": [({"x": 0.5}, None)]}, "evaluated: {'x': 0.5}: .* returned None"),
         ({"storage": __file__}, "is a file; name a folder"),
         ({"storage": f"{__file__}/runs"}, "is a file; name a folder"),
         ({"callbacks": print}, r"callbacks must be a list .*write callbacks=\["),

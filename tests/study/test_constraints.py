@@ -109,5 +109,15 @@ def test_a_study_on_ray_keeps_its_constraints(ray_cluster: None, tmp_path: Any) 
     assert loaded.best_value == result.best_value
     with pytest.raises(StudyError, match="constraints: was"):
         raybo.optimize(gardner, SPACE, max_trials=14, **{**options, "constraints": None})
-    with pytest.raises(StudyError, match="points="):
-        raybo.optimize(gardner, SPACE, evaluated=[({"x": 1.0, "y": 1.0}, 2.0)], **options)
+    known = {"x": 1.0, "y": 1.0}
+    with pytest.raises(StudyError, match=r"evaluated: .* returns a dict of the metric"):
+        raybo.optimize(gardner, SPACE, evaluated=[(known, 2.0)], max_trials=13, **options)
+    with pytest.raises(StudyError, match=r"evaluated: .* none of them is 'c'"):
+        raybo.optimize(gardner, SPACE, evaluated=[(known, {"loss": 2})], max_trials=13, **options)
+    evaluated = [(known, {"loss": -9.0, "c": 0.5}), (known, {"loss": -10.0, "c": 1.5})]
+    options["evaluated"] = evaluated
+    for n in (13, 14):  # the second call adds nothing that is known
+        result = raybo.optimize(gardner, SPACE, max_trials=n, **options)
+    assert len(result.trials) == 14 + 2
+    assert result.best_value == -9.0
+    assert result.best_trial.extra == {"c": 0.5}

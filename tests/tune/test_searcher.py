@@ -15,7 +15,7 @@ import pytest
 from ray import cloudpickle, tune
 from ray.tune.search import ConcurrencyLimiter, Searcher
 
-from raybo import Box, Float, Int, Space
+from raybo import Box, Float, Int, Optimizer, Space
 from raybo.errors import MethodError, RayboError, SpaceError, StudyError
 from raybo.methods.random_search import RandomSearch
 from raybo.study.trial import State, TrialRecord
@@ -315,6 +315,102 @@ def test_trials_of_an_earlier_run_are_added(caplog: pytest.LogCaptureFixture) ->
     search.add_evaluated_trials([SimpleNamespace(config=POINT, metrics={"loss": 2.0})], "loss")
     assert [t.value for t in trials(search)] == [0.5, None, 0.5, 2.0]
     assert "'lr': 9 is outside" in caplog.text
+
+
+# --- constraints ---
+
+BOUND = {"perf/latency": (None, 10.0)}
+
+
+def test_what_is_bounded_is_kept_with_the_value_and_modelled_as_by_the_optimizer() -> None:
+    space = {"x": tune.uniform(0, 1), "y": tune.uniform(0, 1)}
+    search = searcher(space, method="bo", seed=2, constraints=BOUND)
+    same = Optimizer(
+        {"x": Float(0, 1), "y": Float(0, 1)}, "bo", seed=2, constraints={"latency": (None, 10.0)}
+    )
+    for i in range(9):
+        config, trial = search.suggest(f"t{i}"), same.ask()
+        assert config == trial.config
+        latency = 20 * config["x"]
+        search.on_trial_complete(f"t{i}", {"loss": -config["x"], "perf": {"latency": latency}})
+        same.tell(trial, -config["x"], {"latency": latency})
+    found = trials(search)
+    assert found[3].extra == {"perf/latency": 20 * found[3].config["x"]}
+    kept = [t.value for t in found if t.extra["perf/latency"] <= 10]
+    assert min(kept) == same.best.value
+
+
+def test_a_trial_without_what_is_bounded_fails_and_says_why(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    search = searcher(constraints={"latency": (None, 10.0)})
+    ends = [{"loss": 1.0}, {"loss": 1.0, "latency": math.nan}, {"loss": 1.0, "latency": 12}]
+    for i, result in enumerate(ends):
+        search.suggest(f"t{i}")
+        search.on_trial_complete(f"t{i}", result)
+    missing, infinite, beyond = trials(search)
+    assert (missing.state, missing.cause) == (State.FAILED, "metric")
+    assert missing.reason == "the trial reported no 'latency', which constraints= bounds"
+    assert "no 'latency'" in caplog.text
+    assert "reported loss" in caplog.text
+    assert (infinite.state, infinite.cause) == (State.FAILED, "result")
+    assert "'latency' is nan" in str(infinite.reason)
+    assert (beyond.state, beyond.value) == (State.DONE, 1.0)
+    assert beyond.extra == {"latency": 12.0}
+
+
+def test_the_last_complete_report_counts_where_the_end_says_nothing_of_the_metric() -> None:
+    search = searcher(constraints={"latency": (None, 10.0)})
+    search.suggest("t0")
+    search.on_trial_result("t0", {"loss": 3.0, "latency": 5.0})
+    search.on_trial_result("t0", {"loss": 2.0})  # not complete
+    search.on_trial_complete("t0", {"other": 1.0})
+    [trial] = trials(search)
+    assert (trial.value, trial.extra) == (3.0, {"latency": 5.0})
+
+
+def test_points_known_before_need_what_is_bounded() -> None:
+    known = {"loss": 1.0, "latency": 4.0}
+    search = searcher(
+        constraints={"latency": (None, 10.0)},
+        points_to_evaluate=[POINT],
+        evaluated_rewards=[known],
+    )
+    search.add_evaluated_point(POINT, known)
+    old = [SimpleNamespace(config=POINT, metrics={"error": 1.0, "latency": 4.0})]
+    search.add_evaluated_trials(old, "error")
+    assert [(t.value, t.extra) for t in trials(search)] == 3 * [(1.0, {"latency": 4.0})]
+    with pytest.raises(StudyError, match=r"has no 'latency'.*dict with loss, latency"):
+        search.add_evaluated_point(POINT, 1.0)
+    with pytest.raises(StudyError, match="has no 'loss'"):
+        search.add_evaluated_point(POINT, {"latency": 1.0})
+
+
+def test_constraints_come_back_with_a_state(tmp_path: Path) -> None:
+    search = searcher(constraints=BOUND, evaluated_rewards=[], points_to_evaluate=[])
+    search.suggest("t0")
+    again = restored(search, tmp_path, method="random")
+    again.on_trial_complete("t0", {"loss": 1.0})
+    assert trials(again)[0].cause == "metric"
+
+
+@pytest.mark.parametrize(
+    ("constraints", "words"),
+    [
+        ({"loss": (None, 1.0)}, "is the metric"),
+        ({"latency": 10.0}, "give \\(low, high\\)"),
+        (["latency"], "not a dict"),
+    ],
+)
+def test_bad_constraints_are_refused_at_once(constraints: Any, words: str) -> None:
+    with pytest.raises(StudyError, match=words):
+        RayBOSearch(metric="loss", mode="min", constraints=constraints)
+
+
+def test_a_bound_on_the_metric_of_the_tune_config_is_refused() -> None:
+    search = RayBOSearch(constraints={"loss": (None, 1.0)})
+    with pytest.raises(StudyError, match="is the metric"):
+        search.set_search_properties("loss", "min", SPACE)
 
 
 # --- state ---

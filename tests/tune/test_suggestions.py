@@ -86,7 +86,7 @@ class Tune:
 
     def complete(self, trial_id: str, seconds: float) -> None:
         result = {"loss": 1.0, "time_total_s": seconds}
-        trial = self.trials.complete(trial_id, result, False, "loss")
+        trial = self.trials.complete(trial_id, result, False, Objective(metric="loss"))
         assert trial is not None
         self.suggestions.changed(trial.number)
 

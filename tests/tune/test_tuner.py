@@ -149,6 +149,21 @@ def test_space_of_raybo_with_a_constant_and_a_scheduler_of_tune(tmp_path: Path) 
     assert min(t["value"] for t in trials) >= 9.0
 
 
+def test_the_search_keeps_a_bound_on_another_metric(tmp_path: Path) -> None:
+    def train(config: dict[str, Any]) -> dict[str, float]:
+        return {"loss": -config["x"], "cost": 10 * config["x"]}
+
+    search = RayBOSearch(seed=1, constraints={"cost": (None, 4.0)})
+    space = {"x": tune.uniform(0, 1)}
+    results = run(train, tmp_path, search, space, num_samples=14, max_concurrent_trials=1)
+    kept = [r.metrics["loss"] for r in results if r.metrics["cost"] <= 4.0]
+    assert -0.4 <= min(kept) < -0.39  # without the bound the search ends at 1
+    saved = state_of(tmp_path)
+    assert saved["constraints"] == {"cost": [None, 4.0]}
+    for trial in saved["book"]["trials"]:
+        assert trial["extra"]["cost"] == pytest.approx(10 * trial["config"]["x"])
+
+
 def test_restore_learns_from_failed_trials_run_again(tmp_path: Path) -> None:
     limit = tmp_path / "limit"
     limit.write_text("0.5")

@@ -35,7 +35,7 @@ _TYPES: dict[str, dict[str, Any]] = {
                "constraints": dict, "lanes": int, "seed": int, "objective": str | None,
                "created": _Number},
     "session": {"id": str, "time": _Number, "settings": dict},
-    "given": {**_SPAN, "value": _Number},
+    "given": {**_SPAN, "value": _Number, "extra": dict},
     "points": {"configs": list},
     "asked": {"number": int, "source": str, "memo": dict},
     "retry": {"number": int},
@@ -136,7 +136,8 @@ class Record:
         self._add(event, "given")
         self.given.append(event["number"])
         self._finish(event, State.DONE)
-        self.entries[event["number"]].trial.value = event["value"]
+        trial = self.entries[event["number"]].trial
+        trial.value, trial.extra = event["value"], event.get("extra", {})
 
     def _on_points(self, event: Mapping[str, Any]) -> None:
         self.points.extend(event["configs"])
