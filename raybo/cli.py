@@ -9,6 +9,7 @@ Every command imports what it needs, so that `raybo --help` loads neither ray no
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -195,7 +196,7 @@ def run(
         progress=not quiet,
         **settings,
     )
-    _finish(result, storage, settings["max_trials"])
+    _finish(result, storage, settings["max_trials"], objective)
 
 
 @main.command()
@@ -222,7 +223,8 @@ def resume(
 
     settings, here = settings_of(limits), Path.cwd()
     arguments = resume_arguments(name, storage, settings, here, objective, trusts)
-    _finish(_optimize(**arguments, progress=not quiet), storage, arguments["max_trials"])
+    result = _optimize(**arguments, progress=not quiet)
+    _finish(result, storage, arguments["max_trials"], objective)
 
 
 @main.command()
@@ -377,11 +379,17 @@ def _optimize(objective: Any, **arguments: Any) -> Result:
         sys.exit(INTERRUPTED)
 
 
-def _finish(result: Result, storage: str, trials: int | None) -> None:
+def _finish(
+    result: Result, storage: str, trials: int | None, objective: str | None = None
+) -> None:
     """Print the result and the next commands; exit with 130 after an interrupt."""
     from raybo.report.status import closing_text
+    from raybo.runtime.resume import resume_hint
 
-    click.echo(closing_text(result, "" if storage == STORAGE else f" --storage {storage}", trials))
+    more = 2 * trials if trials and len(result.trials) >= trials else None
+    hint = resume_hint(result.name, storage, result.objective, True, objective, more)
+    flags = "" if storage == STORAGE else f" --storage {shlex.quote(storage)}"
+    click.echo(closing_text(result, flags, hint))
     if result.stop is not None and result.stop.kind == "interrupted":
         sys.exit(INTERRUPTED)
 

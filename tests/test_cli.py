@@ -641,15 +641,15 @@ def test_a_study_is_run_and_resumed_from_the_shell(folder: Path) -> None:
     first = shell(folder, f"{words} --metric loss --name try")
     assert first.returncode == 0, first.stdout + first.stderr
     assert "Best value" in first.stdout
-    assert "raybo resume try --trials 12" in first.stdout
+    assert "Resume   raybo resume --trials 12 try\n" in first.stdout
     assert "[try] 6/6, 0 running, 0 failed" in first.stderr
     assert "\x1b" not in first.stdout + first.stderr
-    again = shell(folder, "raybo resume try --trials 9 --quiet")
+    again = shell(folder, first.stdout.split("Resume ")[1].strip() + " --quiet")
     assert again.returncode == 0, again.stdout + again.stderr
-    assert "of 9)" in again.stdout
+    assert "of 12)" in again.stdout
     assert again.stderr == ""
     facts = json.loads(shell(folder, "raybo status try --json").stdout)
-    assert (facts["done"], facts["failed"], facts["pending"]) == (9, 0, 0)
+    assert (facts["done"], facts["failed"], facts["pending"]) == (12, 0, 0)
 
 
 @pytest.mark.ray
@@ -668,7 +668,7 @@ def test_the_demo_runs(folder: Path) -> None:
     done = shell(folder, "raybo demo --trials 8 --workers 2")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "The minimum is known to be 0.397887" in done.stdout
-    assert re.search(r"raybo resume demo-\w+ --trials 16", done.stdout)
+    assert re.search(r"raybo resume --objective raybo.demo:\w+ --trials 16 demo-\w+", done.stdout)
 
 
 def test_methods_are_listed_with_options_and_defaults() -> None:

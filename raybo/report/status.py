@@ -107,7 +107,7 @@ def study_table(studies: Iterable[StudySummary]) -> Table:
     return table
 
 
-def closing_text(outcome: Outcome, flags: str, trials: int | None) -> str:
+def closing_text(outcome: Outcome, flags: str, resume: str) -> str:
     """Return what a command that ran a study prints last: the result and the next commands.
 
     Parameters
@@ -116,10 +116,11 @@ def closing_text(outcome: Outcome, flags: str, trials: int | None) -> str:
         The study.
     flags
         Options with which the next commands find it.
-    trials
-        Budget; a study that has used it is continued with twice as many.
+    resume
+        How to go on with it.
     """
     best, name = outcome.best_trial, quote(outcome.name)
+    name = f"-- {name}" if name.startswith("-") else name
     lines = ["", f"No trial has a value: {outcome.stop_reason}."]
     if best is not None:
         of = f"trial {best.number} of {len(outcome.trials)}"
@@ -130,10 +131,10 @@ def closing_text(outcome: Outcome, flags: str, trials: int | None) -> str:
         (reason, often), n = failed.most_common(1)[0], failed.total()
         of = f"{n} of {len(outcome.trials)} trials failed"
         lines += [printable(f"{of}, {often} of them with: {reason}"), ""]
-    more = f" --trials {2 * trials}" if trials and len(outcome.trials) >= trials else ""
-    lines += [f"Journal  {_near(outcome.location)}", f"Report   raybo report {name}{flags}"]
-    lines += [f"Table    raybo export {name} --to csv{flags}"]
-    lines += [f"Resume   raybo resume {name}{more}{flags}"]
+    lines += [f"Journal  {_near(outcome.location)}", f"Report   raybo report{flags} {name}"]
+    lines += [f"Table    raybo export --to csv{flags} {name}"]
+    if not (outcome.stop and outcome.stop.kind == "exhausted"):
+        lines += [f"Resume   {resume}"]
     return "\n".join(lines)
 
 

@@ -137,11 +137,18 @@ def _check_room(record: Record, settings: Mapping[str, Any]) -> None:
         name = record.header["name"]
         raise StudyError(
             f"study {name!r} has {finished} trials and was to have {limit}; go on with "
-            f"raybo resume {name} --trials {2 * finished}"
+            f"raybo resume {shlex.quote(name)} --trials {2 * finished}"
         )
 
 
-def resume_hint(name: str, storage: str, path: str | None, named: bool) -> str:
+def resume_hint(
+    name: str,
+    storage: str,
+    path: str | None,
+    named: bool,
+    typed: str | None = None,
+    trials: int | None = None,
+) -> str:
     """Return how to go on with a study, in a form that works for it.
 
     Parameters
@@ -152,12 +159,23 @@ def resume_hint(name: str, storage: str, path: str | None, named: bool) -> str:
         MODULE:FUNCTION of its objective, if the objective can be imported.
     named
         Whether the program itself gives the study this name, so that the same call resumes it.
+    typed
+        MODULE:FUNCTION as a user of the command line gave it.
+    trials
+        Larger budget that the study needs to go on.
     """
     storage = os.path.relpath(storage) if "://" not in storage else storage
-    if path is not None:
-        options = "" if storage == "runs" else f" --storage {shlex.quote(storage)}"
-        dashes = "-- " if name.startswith("-") else ""
-        return f"raybo resume{options} {dashes}{shlex.quote(name)}"
+    safe = path is not None and is_defined_in(path, Path.cwd())
+    named_again = None if safe else typed or (path if path and not _is_beside(path) else None)
+    if safe or named_again:
+        options = {
+            "--storage": None if storage == "runs" else storage,
+            "--objective": named_again,
+            "--trials": trials,
+        }
+        words = [str(w) for item in options.items() if item[1] is not None for w in item]
+        dashes = ["--"] if name.startswith("-") else []
+        return shlex.join(["raybo", "resume", *words, *dashes, name])
     call = f"raybo.optimize(..., name={name!r}, storage={storage!r})"
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     if script is None:
@@ -165,3 +183,13 @@ def resume_hint(name: str, storage: str, path: str | None, named: bool) -> str:
     if named:
         return shlex.join(sys.orig_argv)
     return f"add name={name!r} to the call of raybo.optimize, then {shlex.join(sys.orig_argv)}"
+
+
+def _is_beside(path: str) -> bool:
+    """Whether the module of `path` is found only since it lies beside the script that runs."""
+    module = sys.modules.get(path.partition(":")[0].partition(".")[0])
+    file, folder = getattr(module, "__file__", None), sys.path[0] if sys.path else ""
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    if file is None or script is None or Path(script).parent.resolve() != Path(folder).resolve():
+        return False
+    return Path(folder).resolve() in Path(file).resolve().parents[:2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -49,11 +50,25 @@ def test_the_hint_to_resume_is_for_the_study_at_hand(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     runs = str(tmp_path / "runs")
-    assert resume_hint("a b", runs, "train:f", True) == "raybo resume 'a b'"
-    assert resume_hint("s", "s3://b/r", "train:f", True) == "raybo resume --storage s3://b/r s"
+    (tmp_path / "beside_me.py").write_text("def f(config):\n    return 0.0\n")
+    here = "beside_me:f"
+    assert resume_hint("a b", runs, here, True) == "raybo resume 'a b'"
+    assert resume_hint("-s", runs, here, True, trials=9) == "raybo resume --trials 9 -- -s"
+    assert resume_hint("s", "s3://b/r", here, True) == "raybo resume --storage s3://b/r s"
+    # What no module of this folder defines, `raybo resume` runs only if the user names it.
+    elsewhere = "raybo resume --objective raybo.demo:objective s"
+    assert resume_hint("s", runs, "raybo.demo:objective", True) == elsewhere
+    assert resume_hint("s", runs, None, True, here) == f"raybo resume --objective {here} s"
     monkeypatch.setattr(sys, "orig_argv", ["python", "my train.py", "--n", "3"])
     assert resume_hint("s", runs, None, True) == "python 'my train.py' --n 3"
     assert resume_hint("s", runs, None, False).startswith("add name='s' to the call of raybo.op")
+    # A module beside the script is found by the script alone.
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "my_model.py").write_text("def f(config):\n    return 0.0\n")
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(tmp_path / "scripts" / "go.py"))
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "scripts"), *sys.path])
+    importlib.import_module("my_model")
+    assert resume_hint("s", runs, "my_model:f", True) == "python 'my train.py' --n 3"
     monkeypatch.delattr(sys.modules["__main__"], "__file__")
     call = "call it again: raybo.optimize(..., name='s', storage='runs')"
     assert resume_hint("s", runs, None, False) == call
