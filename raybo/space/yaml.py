@@ -11,7 +11,7 @@ from raybo.errors import MALFORMED, SpaceError
 from raybo.space.any_space import AnySpace
 from raybo.space.definition import space_from_definition
 
-MAX_NODES = 100_000  # of a document, aliases expanded: a few lines of them could stand for 10**9
+MAX_REPEATED = 100_000  # entries that aliases repeat: a few lines of them could stand for 10**9
 
 
 def space_from_yaml(source: str | Path) -> AnySpace:
@@ -47,7 +47,9 @@ def read_yaml(text: str) -> Any:
         node = loader.get_single_node()
         if node is None:
             return None
-        _check_node(node, (), {})
+        sizes: dict[int, int] = {}
+        if _check_node(node, (), sizes) > len(sizes) + MAX_REPEATED:
+            raise SpaceError(f"aliases repeat more than {MAX_REPEATED:,} entries; write fewer")
         return loader.construct_document(node)
     except SpaceError:
         raise
@@ -61,8 +63,20 @@ def read_yaml(text: str) -> Any:
 def _loader_class() -> Any:
     import yaml  # noqa: PLC0415
 
-    class Loader(yaml.SafeLoader):
+    bases: tuple[Any, ...] = (yaml.SafeLoader,)
+    if yaml.__with_libyaml__:
+        # libyaml reads several times as fast. What it reads is composed in Python: the composer of
+        # yaml.CSafeLoader overflows the stack of the process where a file is nested deeply.
+        composer, constructor = yaml.composer.Composer, yaml.constructor.SafeConstructor
+        parser = yaml.cyaml.CParser  # type: ignore[attr-defined]
+        bases = (composer, parser, constructor, yaml.resolver.Resolver)
+
+    class Loader(*bases):  # type: ignore[misc]
         """Reads numbers as YAML 1.2 does; YAML 1.1 wants a dot and a sign: 1.0e-5, 1.0e+5."""
+
+        def __init__(self, text: str) -> None:
+            for base in bases:
+                base.__init__(self, *([text] if hasattr(base, "get_event") else []))
 
     number = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
     Loader.add_implicit_resolver("tag:yaml.org,2002:float", number, list("-+.0123456789"))
@@ -81,7 +95,7 @@ def _text(source: str | Path) -> str:
 
 
 def _check_node(node: Any, path: tuple[str, ...], sizes: dict[int, int]) -> int:
-    """Number of nodes below `node`; refuses too many, and a key that is given twice."""
+    """Number of nodes from `node` on, aliases expanded; refuses a key that is given twice."""
     known = sizes.get(id(node))
     if known is not None:  # an alias: each node is visited once
         if known < 0:
@@ -100,7 +114,5 @@ def _check_node(node: Any, path: tuple[str, ...], sizes: dict[int, int]) -> int:
     elif node.id == "sequence":
         children = [(value, path) for value in node.value]
     size = 1 + sum(_check_node(child, where, sizes) for child, where in children)
-    if size > MAX_NODES:
-        raise SpaceError(f"more than {MAX_NODES:,} entries, aliases expanded; write fewer")
     sizes[id(node)] = size
     return size

@@ -7,7 +7,7 @@ from raybo.errors import SpaceError
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
-from raybo.space.yaml import read_yaml, space_from_yaml
+from raybo.space.yaml import _loader_class, read_yaml, space_from_yaml
 
 TEXT = """
 lr: {type: float, low: 1e-5, high: 0.1, log: true}
@@ -73,8 +73,8 @@ def bomb(entry, n=30):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (bomb("a{i}: &a{i} {{p: *a{last}, q: *a{last}}}"), "more than 100,000 entries"),
-        (bomb("a{i}: &a{i} [*a{last}, *a{last}]"), "more than 100,000 entries"),
+        (bomb("a{i}: &a{i} {{p: *a{last}, q: *a{last}}}"), "aliases repeat more than 100,000"),
+        (bomb("a{i}: &a{i} [*a{last}, *a{last}]"), "aliases repeat more than 100,000"),
         ("a: &a {b: *a}", "'a/b': holds itself"),
         ("[" * 5000 + "]" * 5000, "nested too deeply"),
         ("a: " + "9" * 5000, "not YAML"),
@@ -84,6 +84,28 @@ def bomb(entry, n=30):
 def test_a_small_text_that_would_take_for_ever_is_refused(text, message):
     with pytest.raises(SpaceError, match=message):
         space_from_yaml(text)
+
+
+def test_a_long_file_is_read_and_only_what_aliases_repeat_is_limited(monkeypatch):
+    monkeypatch.setattr("raybo.space.yaml.MAX_REPEATED", 8)
+    unit = "{type: float, low: 0, high: 1}"
+    assert space_from_yaml("\n".join(f"p{i}: {unit}" for i in range(50))).dim == 50
+    assert space_from_yaml(f"a: &u {unit}\nb: *u\nc: *u\n").dim == 3
+    with pytest.raises(SpaceError, match="aliases repeat more than 8 entries"):
+        space_from_yaml(f"a: &u {unit}\nb: *u\nc: *u\nd: *u\n")
+
+
+def test_without_libyaml_the_same_is_read_and_refused(monkeypatch):
+    monkeypatch.setattr("yaml.__with_libyaml__", False)
+    _loader_class.cache_clear()
+    try:
+        assert space_from_yaml("a: {type: float, low: 1e-5, high: 1}") == Space(
+            {"a": Float(1e-5, 1)}
+        )
+        with pytest.raises(SpaceError, match="nested too deeply"):
+            space_from_yaml("[" * 5000 + "]" * 5000)
+    finally:
+        _loader_class.cache_clear()
 
 
 def test_a_file_in_another_encoding_is_refused(tmp_path):

@@ -106,6 +106,12 @@ _YAML_PARTS = ("&a ", "*a", "<<: ", "? ", "- ", "[", "]", "{", "}", ": ", "\n", 
                "type: float", "low: 0", "high: 1", "x: ", "0x", "1_0", "1e999", "\t", ".inf",
                "!!set ", "!!binary ", "2001-99-99", "190:20:30", "=", "~", "\ufeff")  # fmt: skip
 
+_WHERE_PARTS = ("lr", "width", "act", "compress", "compress.svd.rank", "config", '["lr"]', "<=",
+                "==", " in ", " is ", " and ", " or ", "not ", "(", ")", ",", "+", "-", "*", "**",
+                "//", "%", "@", "<<", "9", "0x", "1e999", "9" * 400, "'x'", "None", "sum(", "max(",
+                "exp(", ".", "lambda: ", ":=", "[", "]", "f'{lr}'", "\n", "#", "\0",
+                "(" * 150, ")" * 150, "+ lr" * 150, "**9" * 50, ", 1" * 500)  # fmt: skip
+
 
 @st.composite
 def edited(draw: st.DrawFn, document: Any) -> Any:
@@ -168,6 +174,16 @@ def yaml_texts() -> st.SearchStrategy[bytes]:
     return dumped | pieces.map(lambda x: "".join(x).encode("utf-8", "surrogatepass"))
 
 
+def conditions() -> st.SearchStrategy[bytes]:
+    """YAML files of a space with a `where` of pieces of syntax, repeated up to 100 times."""
+    pieces = st.lists(st.sampled_from(_WHERE_PARTS) | st.text(max_size=2), max_size=12)
+    starts = st.sampled_from(("", "lr <= ", "width in (1", "act == ", "not "))
+    texts = st.tuples(starts, pieces, st.sampled_from((1, 1, 1, 3, 100)))
+    return texts.map(
+        lambda item: json.dumps({**_SPACE, "where": item[0] + "".join(item[1]) * item[2]}).encode()
+    )
+
+
 def check_journal(data: bytes, folder: Path) -> None:
     """Do with a journal all that the read-only commands do, and what comes before a resume."""
     study = folder / "s"
@@ -227,6 +243,7 @@ KINDS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any, Path], None]]] = {
     "journals": (journals(), check_journal),
     "lock files": (edited([_HOLDER]).map(lambda x: json.dumps(x[:1]).encode()[1:-1]), check_lock),
     "YAML files": (yaml_texts(), check_yaml),
+    "conditions": (conditions(), check_yaml),
     "Tune states": (edited(_SEARCHER), check_searcher),
     "optimizer states": (edited(_OPTIMIZER), check_optimizer),
 }
