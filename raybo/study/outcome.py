@@ -204,11 +204,7 @@ def summarize(record: Record, store: Store, slug: str) -> StudySummary:
 
 def best_record(record: Record) -> TrialRecord | None:
     """Return the trial with the best value; None when no trial has one."""
-    header = record.header
-    return best_of(
-        record.trials,
-        Objective(header.get("mode", "min"), constraints=header.get("constraints", {})),
-    )
+    return best_of(record.trials, record.goal)
 
 
 def flat_config(config: Mapping[str, Any], space: AnySpace) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from typing import Any
 
 from raybo.errors import MALFORMED, JournalError
 from raybo.study.journal.journal import Contents
+from raybo.study.objective import Objective, finite_number
 from raybo.study.trial import State, TrialRecord
 
 _Number = int | float
@@ -34,7 +35,8 @@ _TYPES: dict[str, dict[str, Any]] = {
     "header": {"name": str, "space": dict, "method": dict, "mode": str, "metric": str | None,
                "constraints": dict, "lanes": int, "seed": int, "objective": str | None,
                "created": _Number},
-    "session": {"id": str, "time": _Number, "settings": dict},
+    "session": {"id": str, "time": _Number, "settings": dict, "resume_hint": str,
+                "code": str | None},
     "given": {**_SPAN, "value": _Number, "extra": dict},
     "points": {"configs": list},
     "asked": {"number": int, "source": str, "memo": dict},
@@ -45,6 +47,7 @@ _TYPES: dict[str, dict[str, Any]] = {
     "stopped": {"reason": str, "outcome": str, "error": str | None, "seconds": _Number,
                 "use": _Number | None},
 }  # fmt: skip
+_SHOWN = {"max_trials": int | None, "workers": int | None}  # settings that every command shows
 
 
 @dataclass
@@ -64,6 +67,7 @@ class Record:
     """State of a study according to its journal."""
 
     header: dict[str, Any] = field(default_factory=dict)
+    goal: Objective = field(default_factory=Objective)  # according to the header
     session: dict[str, Any] = field(default_factory=dict)  # the last one
     before: int = 0  # trials that had finished when it started
     stopped: dict[str, Any] | None = None  # how it ended; None while it runs or after a kill
@@ -121,13 +125,14 @@ class Record:
             raise JournalError("a second header; two studies were written into one journal")
         method = event.get("method", {})
         _check_types(method, {"name": str, "options": dict})
-        if event.get("mode", "min") not in ("min", "max"):
-            raise ValueError(f"mode is {event['mode']!r}")
+        bounds = event.get("constraints", {})
+        self.goal = Objective(event.get("mode", "min"), event.get("metric"), bounds)
         self.header = {k: v for k, v in event.items() if k != "kind"}
 
     def _on_session(self, event: Mapping[str, Any]) -> None:
         if self.session and self.stopped is None:
             self.seconds += max(0.0, self.latest - self.session["time"])
+        _check_types(event.get("settings", {}), _SHOWN)
         self.session = {k: v for k, v in event.items() if k != "kind"}
         self.before = len(self.order)
         self.stopped = None
@@ -135,9 +140,7 @@ class Record:
     def _on_given(self, event: Mapping[str, Any]) -> None:
         self._add(event, "given")
         self.given.append(event["number"])
-        self._finish(event, State.DONE)
-        trial = self.entries[event["number"]].trial
-        trial.value, trial.extra = event["value"], event.get("extra", {})
+        self._succeed(event)
 
     def _on_points(self, event: Mapping[str, Any]) -> None:
         self.points.extend(event["configs"])
@@ -163,9 +166,7 @@ class Record:
             entry.losses += 1
 
     def _on_done(self, event: Mapping[str, Any]) -> None:
-        trial = self._finish(event, State.DONE)
-        trial.value = event["value"]
-        trial.extra = dict(event.get("extra", {}))
+        self._succeed(event)
 
     def _on_failed(self, event: Mapping[str, Any]) -> None:
         trial = self._finish(event, State.FAILED)
@@ -184,6 +185,13 @@ class Record:
             raise JournalError(f"trial {number} was asked twice")
         trial = TrialRecord(number, event["config"], memo=dict(event.get("memo", {})))
         self.entries[number] = Entry(trial, source)
+
+    def _succeed(self, event: Mapping[str, Any]) -> None:
+        extra = dict(event.get("extra", {}))
+        finite_number(event["value"], "the value is")
+        self.goal.excess(extra)  # refuses what is bounded and no number
+        trial = self._finish(event, State.DONE)
+        trial.value, trial.extra = event["value"], extra
 
     def _finish(self, event: Mapping[str, Any], state: State) -> TrialRecord:
         trial = self._pending(event["number"]).trial

@@ -10,6 +10,7 @@ import pytest
 from raybo.errors import JournalError
 from raybo.study.journal.journal import Journal, read_journal
 from raybo.study.journal.record import Record
+from raybo.study.outcome import best_record, list_studies
 
 EVENTS: list[dict[str, object]] = [
     {"kind": "header", "name": "s"},
@@ -83,10 +84,14 @@ def test_events_that_contradict_each_other_are_refused(
         {"kind": "done", "number": 0, "value": "abc"},
         {"kind": "done", "number": 0, "value": 1.0, "extra": []},
         {"kind": "failed", "number": 0, "reason": 7},
+        {"kind": "done", "number": 0, "value": 10**400},
         {"kind": "session", "id": "a", "time": "x"},
+        {"kind": "session", "id": "a", "time": 1.0, "settings": {"max_trials": {}}},
+        {"kind": "session", "id": "a", "time": 1.0, "resume_hint": 3},
         {"kind": "stopped", "reason": ["x"], "outcome": "error"},
         {"kind": "header", "name": "s", "mode": "up"},
         {"kind": "header", "name": "s", "created": "x"},
+        {"kind": "header", "name": "s", "constraints": {"a": [None]}},
         {"kind": "header", "name": "s", "method": {"name": 3}},
     ],
 )
@@ -100,3 +105,30 @@ def test_a_malformed_event_is_refused_with_its_line(
     where = f"{journal.path}:{len(first) + 1}: "
     with pytest.raises(JournalError, match=re.escape(where)):
         Record.from_contents(read_journal(tmp_path))
+
+
+def test_a_value_without_what_the_header_bounds_is_refused() -> None:
+    record = Record()
+    record.apply({"kind": "header", "name": "s", "constraints": {"a": [None, 5.0]}})
+    for number in (0, 1, 2):
+        record.apply({"kind": "asked", "number": number, "config": {}})
+    record.apply({"kind": "done", "number": 0, "value": 1.0, "extra": {"a": 7}})
+    assert best_record(record) is None
+    for extra in ({}, {"a": []}):
+        with pytest.raises(JournalError, match="'a'"):
+            record.apply({"kind": "done", "number": 1, "value": 1.0, "extra": extra})
+    record.apply({"kind": "done", "number": 2, "value": 2.0, "extra": {"a": 5}})
+    assert best_record(record) is record.entries[2].trial
+
+
+def test_one_bad_study_does_not_hide_the_others(tmp_path: Path) -> None:
+    space, method = {"x": {"type": "float", "low": 0, "high": 1}}, {"name": "bo", "options": {}}
+    for name, bounds in (("good", [None, 1.0]), ("bad", [None])):
+        journal = Journal(tmp_path / name)
+        header = {"kind": "header", "name": name, "space": space, "method": method}
+        journal.append({**header, "constraints": {"a": bounds}})
+        journal.close()
+    assert {s.name: s.state for s in list_studies(tmp_path)} == {
+        "bad": "damaged",
+        "good": "stopped",
+    }
