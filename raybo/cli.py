@@ -138,7 +138,7 @@ def demo(trials: int, workers: int, seed: int, dim: int, storage: str, quiet: bo
 @main.command()
 @click.argument("objective", metavar="MODULE:FUNCTION")
 @click.option("--space", "space_file", required=True, type=click.Path(), help="YAML file.")
-@click.option("--method", default="bo", show_default=True, help="How to search.")
+@click.option("--method", default="auto", show_default=True, help="How to search.")
 @click.option("--mode", type=click.Choice(["min", "max"]), default="min", show_default=True)
 @click.option("--metric", help="Entry to optimise, where the function returns a dict.")
 @click.option("--seed", type=int, default=0, show_default=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from raybo.space.any_space import AnySpace
@@ -11,6 +12,8 @@ from raybo.study.outcome import Outcome
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from raybo.study.recommend import Recommendation
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,6 +30,21 @@ class Result(Outcome):
         import pandas as pd
 
         return pd.DataFrame(self.rows())
+
+    @cached_property
+    def recommended(self) -> Recommendation | None:
+        """The config that the model expects to be best, with what it expects; None without one.
+
+        Where values are noisy, the best value of all trials is a lucky one.
+        """
+        from raybo.study.recommend import recommendation_of
+
+        return recommendation_of(self)
+
+    @property
+    def recommended_config(self) -> dict[str, Any] | None:
+        """Config that the model expects to be best; None when there is none."""
+        return None if self.recommended is None else self.recommended.config
 
     def best_json(self) -> str | None:
         """Return the best config as JSON text; None when there is none.

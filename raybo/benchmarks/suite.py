@@ -37,7 +37,7 @@ MEDIANS = "medians.json"  # of random configs, in the folder of the results
 @click.option("--budget", type=click.IntRange(1), default=BUDGET, show_default=True)
 @click.option("--problems", help="comma-separated problems of the suite instead of all")
 @click.option(
-    "--reference", default="bo", show_default=True, help="tuner to set against all others"
+    "--reference", default="auto", show_default=True, help="tuner to set against all others"
 )
 @click.option(
     "--results",

@@ -63,6 +63,11 @@ class Data:
     cache: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
+    def rng(self) -> np.random.Generator:
+        """Random numbers for what a model of these data draws."""
+        return np.random.default_rng([self.seed, self.number, self.n_told])
+
+    @property
     def n_told(self) -> int:
         """Number of points whose loss is known."""
         return len(self.loss)

@@ -27,12 +27,11 @@ from raybo.arrays import Array
 from raybo.methods.base import Data
 from raybo.methods.model import theta_from_json, theta_to_json
 from raybo.surrogate.gp import GP, NOISE, Posterior
-from raybo.surrogate.kernels.base import Hyper, Kernel, Theta
+from raybo.surrogate.kernels.base import Kernel, Theta
 from raybo.surrogate.kernels.stationary import Stationary
-from raybo.surrogate.map import fit, starting_theta
+from raybo.surrogate.map import FREE_NOISE, fit, mostly_noise, starting_theta
 from raybo.surrogate.outcomes import standardize_excess
 
-OUTCOME_NOISE = Hyper(NOISE, (), 1e-8, 1.0, 1e-2)  # from exact outcomes to nothing but noise
 MEMO = "feasibility"
 
 
@@ -119,14 +118,13 @@ def _fitted(
 ) -> Theta:
     """Hyperparameters of an outcome, from those of its last fit, and from nothing but noise."""
     y, _ = standardize_excess(excess)
-    fresh = starting_theta(kernel, OUTCOME_NOISE)
-    no_place = {**fresh, NOISE: torch.full_like(fresh[NOISE], OUTCOME_NOISE.upper)}
+    start = starting_theta(kernel, FREE_NOISE) if last is None else theta_from_json(last)
     return fit(
         kernel,
         torch.as_tensor(X),
         torch.as_tensor(y),
-        [fresh if last is None else theta_from_json(last), no_place],
-        noise=OUTCOME_NOISE,
+        [start, mostly_noise(kernel, FREE_NOISE)],
+        noise=FREE_NOISE,
         max_iterations=data.effort.fit_iterations,
     )
 

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from raybo.arrays import Array
-from raybo.methods.base import FULL, Data
+from raybo.methods.base import FULL, Data, Method
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.gp import GP
-from raybo.surrogate.kernels.base import Hyper, Kernel, LogNormal, OnColumns, Product, Theta
+from raybo.surrogate.kernels.base import Hyper, Kernel, OnColumns, Product, Theta
 from raybo.surrogate.kernels.hamming import Hamming
 from raybo.surrogate.kernels.stationary import Stationary
-from raybo.surrogate.map import NOISE_HYPER, fit, starting_theta
+from raybo.surrogate.map import FREE_NOISE, fit, mostly_noise, starting_theta
 from raybo.surrogate.outcomes import WIDE_TAIL, Tail, standardize
 
-# Most objectives are exact, or nearly. Under the usual prior, LogNormal(-4, 1), the noise of the
-# first fits is large enough that points are tried again beside themselves. Regret of bo after 100
-# evaluations, median of 10 seeds: 3e-7 on Branin and 8e-6 on Hartmann6, with eight in flight 3e-6
-# and 3e-5; under this prior 6e-7 and 8e-7, 2e-7 and 2e-6. Where values are noisy it searches
-# wider: Hartmann6 with deviation 0.2, the last 20 of 70 points 0.59 above the minimum, not 0.33.
-SMALL_NOISE = Hyper("noise", (), 1e-8, 1.0, 1e-4, LogNormal(-8.0, 2.0))
-
+_LARGEST = 1e150  # of the losses that are expected: their squares are finite
 Starts = Callable[[Theta], Sequence[Theta]]  # last hyperparameters -> others to start a fit from
+
+
+@runtime_checkable
+class Modelled(Method, Protocol):
+    """A method with one model of all its data."""
+
+    def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
+        """The process of the told rows, and what to remember of it."""
 
 
 def mixed_kernel(
@@ -59,7 +61,7 @@ def fitted_gp(
     kernel: Kernel,
     data: Data,
     *,
-    noise: Hyper = NOISE_HYPER,
+    noise: Hyper = FREE_NOISE,
     mean: float | None = None,
     bad_side: Tail = WIDE_TAIL,
     more_starts: Starts | None = None,
@@ -103,7 +105,8 @@ def fitted_gp(
     y = torch.as_tensor(standardize(data.loss, bad_side), device=device)
     memo: dict[str, Any] = {}
     if due:
-        starts = [theta, *(more_starts(theta) if more_starts else ())]
+        more = more_starts(theta) if more_starts else ()
+        starts = [theta, mostly_noise(kernel, noise, device), *more]
         iterations = more_iterations * data.effort.fit_iterations
         theta = fit(kernel, X, y, starts, noise=noise, mean=mean, max_iterations=iterations)
         memo = {"theta": theta_to_json(theta), "fitted": len(y)}
@@ -166,6 +169,36 @@ def with_pending(gp: GP, data: Data, walls: Array | None = None) -> GP:
         return conditioned
     rows = torch.as_tensor(walls, device=gp.X.device)
     return conditioned.condition_at_least(rows, incumbent(conditioned, data))
+
+
+def in_losses(gp: GP, loss: Array, rows: Array) -> tuple[Array, Array]:
+    """Mean and deviation (m,) of the losses at rows (m, d), by a model of the losses (n,) told.
+
+    A model sees standardised losses. They increase with the losses, so the way back is the
+    inverse, linear between the losses that are known and beyond them.
+    """
+    found = gp.posterior(torch.as_tensor(rows, device=gp.X.device))
+    mean, variance = found.mean, found.variance
+    if mean.ndim > 1:  # samples of hyperparameters
+        variance = variance.mean(0) + mean.var(0, correction=0)
+        mean = mean.mean(0)
+    y = gp.y.cpu().numpy()
+    centre, spread = mean.cpu().numpy(), variance.sqrt().cpu().numpy()
+    low, middle, high = (_inverse(y, loss, centre + k * spread) for k in (-1, 0, 1))
+    return middle, np.minimum((high - low) / 2, _LARGEST)
+
+
+def _inverse(y: Array, loss: Array, at: Array) -> Array:
+    """Losses of standardised losses, by the pairs (y, loss) that are known."""
+    known, first = np.unique(y, return_index=True)
+    values = loss[first]
+    if len(known) == 1:
+        return np.full(len(at), values[0])
+    i = np.clip(np.searchsorted(known, at) - 1, 0, len(known) - 2)
+    with np.errstate(over="ignore"):
+        slope = (values[i + 1] - values[i]) / (known[i + 1] - known[i])
+        found = values[i] + slope * (at - known[i])
+    return np.clip(found, -_LARGEST, _LARGEST)
 
 
 def theta_to_json(theta: Theta) -> dict[str, Any]:

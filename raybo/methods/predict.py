@@ -1,16 +1,15 @@
-"""What the model of a method expects at given points, in the units of the losses."""
+"""What a method expects at given points, and which config is best by that."""
 
 from __future__ import annotations
 
 import numpy as np
-import torch
 
 from raybo.arrays import Array
 from raybo.errors import MethodError
+from raybo.methods.auto.default import Auto
 from raybo.methods.base import Data, Method
-from raybo.methods.bo.default import Bo
-from raybo.methods.egp.default import Egp
-from raybo.methods.ridge.default import Ridge
+from raybo.methods.model import Modelled, in_losses
+from raybo.surrogate.gp import GP
 from raybo.surrogate.linalg import one_thread
 
 
@@ -19,36 +18,47 @@ def predicted_losses(method: Method, data: Data, rows: Array) -> tuple[Array, Ar
 
     Notes
     -----
-    The model sees standardised losses. They increase with the losses, so the way back is the
-    inverse, linear between the losses that are known and beyond them.
+    Several models are a mixture, weighed by their shares.
 
     Raises
     ------
     MethodError
         When the method has no such model, or fewer than two losses are known.
     """
-    if not isinstance(method, Bo | Egp | Ridge):
+    if not has_model(method):
         raise MethodError(
-            f"{type(method).__name__} has no model to predict from; use bo, egp or ridge"
+            f"{type(method).__name__} has no model to predict from; use auto, bo, egp, addgp, "
+            "addtree, bock or ridge"
         )
     if data.n_told < 2:
         raise MethodError(f"a model needs two values, and {data.n_told} have been told")
+    mean, square = np.zeros(len(rows)), np.zeros(len(rows))
     with one_thread():
-        gp, _ = method.model(data)
-        found = gp.posterior(torch.as_tensor(rows, device=gp.X.device))
-    y = gp.y.cpu().numpy()
-    mean = found.mean.cpu().numpy()
-    spread = found.variance.cpu().numpy() ** 0.5
-    low, middle, high = (_inverse(y, data.loss, mean + k * spread) for k in (-1, 0, 1))
-    return middle, (high - low) / 2
+        for share, gp in _beliefs(method, data):
+            centre, deviation = in_losses(gp, data.loss, rows)
+            mean += share * centre
+            square += share * (centre**2 + deviation**2)
+    return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
 
 
-def _inverse(y: Array, loss: Array, at: Array) -> Array:
-    """Losses of standardised losses, by the pairs (y, loss) that are known."""
-    known, first = np.unique(y, return_index=True)
-    values = loss[first]
-    if len(known) == 1:
-        return np.full(len(at), values[0])
-    i = np.clip(np.searchsorted(known, at) - 1, 0, len(known) - 2)
-    slope = (values[i + 1] - values[i]) / (known[i + 1] - known[i])
-    return np.asarray(values[i] + slope * (at - known[i]))
+def recommended_row(method: Method, data: Data) -> int:
+    """Return the number of the told row, within all bounds, of the least loss that is expected.
+
+    It is the row of the least loss where the method has no model, or no row is within its bounds.
+    """
+    loss = data.loss
+    if has_model(method) and data.n_told >= 2:
+        loss, _ = predicted_losses(method, data, data.X)
+    return int(np.lexsort((loss, ~data.feasible))[0])
+
+
+def has_model(method: Method) -> bool:
+    """Whether the method can say what it expects."""
+    return isinstance(method, Modelled) or (isinstance(method, Auto) and method.only is None)
+
+
+def _beliefs(method: Method, data: Data) -> list[tuple[float, GP]]:
+    """Models of the told rows, each with its share."""
+    if isinstance(method, Modelled):
+        return [(1.0, method.model(data)[0])]
+    return method.beliefs(data) if isinstance(method, Auto) else []

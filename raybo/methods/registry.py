@@ -14,6 +14,7 @@ from raybo.space.any_space import AnySpace
 
 # By preset: "default" is what raybo does, "paper" the published algorithm.
 METHODS: dict[str, dict[str, str]] = {
+    "auto": {"default": "raybo.methods.auto.default:Auto"},
     "random": {"default": "raybo.methods.random_search:RandomSearch"},
     "sobol": {"default": "raybo.methods.random_search:Sobol"},
     "bo": {

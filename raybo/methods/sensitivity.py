@@ -16,11 +16,11 @@ import torch
 from raybo.arrays import Array, Indices
 from raybo.errors import StudyError
 from raybo.methods.bo.default import design_size
-from raybo.methods.model import SMALL_NOISE, mixed_kernel
+from raybo.methods.model import mixed_kernel
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.gp import GP
 from raybo.surrogate.linalg import one_thread
-from raybo.surrogate.map import fit, starting_theta
+from raybo.surrogate.map import FREE_NOISE, fit, mostly_noise, starting_theta
 from raybo.surrogate.outcomes import SHORT_TAIL, standardize
 
 # A fit takes time with the third power of its rows: 300 take about a second.
@@ -63,8 +63,8 @@ class Surface:
         with one_thread():
             kernel = mixed_kernel(space, "matern52", scaled=True)
             rows, values = torch.as_tensor(X), torch.as_tensor(y)
-            start = starting_theta(kernel, SMALL_NOISE)
-            theta = fit(kernel, rows, values, [start], noise=SMALL_NOISE)
+            starts = [starting_theta(kernel, FREE_NOISE), mostly_noise(kernel, FREE_NOISE)]
+            theta = fit(kernel, rows, values, starts, noise=FREE_NOISE)
             order = np.argsort(loss, kind="stable")
             return cls(space, GP.of(kernel, theta, rows, values), loss[order], y[order])
 

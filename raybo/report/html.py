@@ -17,6 +17,7 @@ from typing import Any
 
 import raybo
 from raybo.errors import RayboError, StudyError
+from raybo.methods.auto.assumptions import ASSUMPTIONS
 from raybo.report import plots, summary
 from raybo.report.summary import Sheet, short
 from raybo.report.text import (
@@ -40,6 +41,7 @@ except ImportError:  # pragma: no cover  (the extra is installed for the tests)
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 _OPEN_ROWS = 12  # of a table; the others are folded away
+_CLEAR_LEAD = 2 / 3  # share of a method from which on its assumption is put in words
 _TABLE_TRIALS = 10_000  # the best and the failed; a browser sorts as many at once
 _TABLE_COLUMNS = 60  # parameters, those that matter most first
 
@@ -174,6 +176,43 @@ def range_text(column: Column) -> str:
     if step and (column.kind == "float" or step != 1):
         text += f" by {short(step)}"
     return text + (", log" if parameter.log else "")
+
+
+def _recommended(sheet: Sheet) -> Section | None:
+    """What the model expects to be best, where that is not the best value."""
+    found, best = sheet.recommended, sheet.outcome.best_trial
+    if found is None or found.deviation is None or best is None:
+        return None
+    if found.trial.config == best.config:
+        return None
+    outcome = sheet.outcome
+    note = (
+        f"Trial {found.trial.number}: the model expects {short(found.expected)} "
+        f"± {short(found.deviation)} of it, better than of the best trial, whose "
+        f"{short(best.value or 0.0)} it takes for luck. Where values are noisy, use this one."
+    )
+    copies = [
+        ("Python", python_text(outcome, found.trial)),
+        ("JSON", json_text(outcome, found.trial)),
+    ]
+    return Section("Recommended config", note, form="copies", data=copies, half=True)
+
+
+def _members(sheet: Sheet) -> Section | None:
+    """Who of `auto` proposed, and what the results support, in words."""
+    members = sheet.members
+    if members is None:
+        return None
+    by = [t.memo["member"] for t in members.trials]
+    counts = ", ".join(f"{name} {by.count(name)}" for name in members.names)
+    note = f"Proposals: {counts}."
+    leader, share = members.leader
+    if share < _CLEAR_LEAD:
+        note += " All explain the results about equally well."
+    elif leader in ASSUMPTIONS:
+        note += f" What explains the results best is that {ASSUMPTIONS[leader]}."
+    figures = [plots.plot_shares(sheet), plots.plot_predictions(sheet)]
+    return Section("Which method predicts best", note, figures)
 
 
 def _importances(sheet: Sheet) -> Section | None:
@@ -375,6 +414,7 @@ def _resume(sheet: Sheet) -> Section:
 
 PANELS = (
     _best,
+    _recommended,
     _importances,
     _contour,
     _slices,
@@ -385,6 +425,7 @@ PANELS = (
     _embeddings,
     _groups,
     _directions,
+    _members,
     _trials,
     _workers,
     _about,

@@ -550,6 +550,49 @@ def _plane(sheet: Sheet, lane: summary.Lane) -> go.Figure:
     return _finish(figure, "")
 
 
+def plot_shares(sheet: Sheet) -> go.Figure:
+    """Draw the shares of the members of `auto` over the trials."""
+    figure, members = go.Figure(), _members(sheet)
+    numbers = [t.number for t in members.trials]
+    for name, share in zip(members.names, members.shares.T, strict=True):
+        figure.add_scatter(
+            x=numbers, y=share, name=name, mode="lines", stackgroup="shares", line={"width": 0.5}
+        )
+    figure.update_yaxes(range=[0, 1], tickformat=".0%")
+    figure.update_xaxes(title="trial")
+    return _finish(figure, "Shares of the proposals", legend=True)
+
+
+def plot_predictions(sheet: Sheet) -> go.Figure:
+    """Draw what the members of `auto` expected of each trial against what came."""
+    figure, members = _framed(sheet.outcome.mode), _members(sheet)
+    scale = sheet.scale
+    for name in members.names:
+        expected, values = members.expected(name, sheet.outcome.goal)
+        figure.add_trace(
+            _marks(len(values))(
+                x=scale.place(expected).clip(0, 1),
+                y=scale.place(values).clip(0, 1),
+                name=name,
+                mode="markers",
+                marker={"size": 6, "opacity": 0.6},
+            )
+        )
+    figure.add_scatter(
+        x=[0, 1], y=[0, 1], mode="lines", line={"color": GREY, "dash": "dot"}, showlegend=False
+    )
+    ticks = dict(zip(("tickvals", "ticktext"), zip(*scale.ticks(), strict=True), strict=True))
+    figure.update_xaxes(title="expected", range=[-0.03, 1.03], **ticks)
+    figure.update_yaxes(title="came", range=[-0.03, 1.03], **ticks)
+    return _finish(figure, "Predictions and what came", legend=True)
+
+
+def _members(sheet: Sheet) -> summary.Members:
+    if sheet.members is None:
+        raise StudyError("only `auto` has members, once its initial design is told")
+    return sheet.members
+
+
 def plot_directions(sheet: Sheet) -> go.Figure:
     """Draw the weights of the parameters in the directions that the model learnt."""
     outcome, found = sheet.outcome, summary.directions(sheet.outcome)

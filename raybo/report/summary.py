@@ -23,8 +23,10 @@ from raybo.study.trial import State, Trial
 if TYPE_CHECKING:
     from raybo.methods.feasibility import Feasibility
     from raybo.methods.sensitivity import Surface
+    from raybo.study.recommend import Recommendation
 
 _MOST_ENTRIES = 20_000_000  # of the rows of all trials: 160 MB
+_MOST_RECOMMENDED = 1000  # trials of which a model is made in a second
 _DECADES = 2.0  # positive values that range over more are drawn on a log scale
 
 
@@ -62,6 +64,31 @@ class Scale:
         """Positions of round values, with their texts."""
         nice = np.array(round_numbers(self.low, self.high, self.log))
         return [(float(u), short(v)) for u, v in zip(self.place(nice), nice, strict=True)]
+
+
+@dataclass(frozen=True)
+class Members:
+    """Who proposed the trials of `auto`."""
+
+    trials: list[Trial]  # those that a member proposed
+    names: list[str]
+    shares: Array  # (trials, names)
+
+    @property
+    def leader(self) -> tuple[str, float]:
+        """Member with the largest share at the end, and that share."""
+        best = int(self.shares[-1].argmax())
+        return self.names[best], float(self.shares[-1, best])
+
+    def expected(self, name: str, goal: Objective) -> tuple[Array, Array]:
+        """What a member expected of the trials that have a value, and the values: (m,) each."""
+        pairs = [
+            (goal.loss(t.memo["expected"][name][0]), t.value)
+            for t in self.trials
+            if t.value is not None and name in t.memo.get("expected", {})
+        ]
+        found = np.array(pairs, dtype=float).reshape(-1, 2)
+        return found[:, 0], found[:, 1]
 
 
 @dataclass(frozen=True)
@@ -126,6 +153,25 @@ class Sheet:
     def scale(self) -> Scale:
         """How values are drawn."""
         return Scale.of(self.values[self.done], self.outcome.mode)
+
+    @cached_property
+    def recommended(self) -> Recommendation | None:
+        """What the study recommends; None without values, or with so many that it takes long."""
+        from raybo.study.recommend import recommendation_of  # noqa: PLC0415  (loads torch)
+
+        if len(self.outcome.trials) > _MOST_RECOMMENDED:
+            return None
+        return recommendation_of(self.outcome)
+
+    @cached_property
+    def members(self) -> Members | None:
+        """Shares and predictions of the members of `auto`; None for other methods."""
+        trials = [t for t in self.trials if "shares" in t.memo]
+        if not trials:
+            return None
+        names = list(dict.fromkeys(name for t in trials for name in t.memo["shares"]))
+        parts = [[t.memo["shares"].get(name, 0.0) for name in names] for t in trials]
+        return Members(trials, names, np.array(parts, dtype=float))
 
     @cached_property
     def _model(self) -> Surface | StudyError:

@@ -89,7 +89,7 @@ def explain_unknown(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _meant(name: str, arguments: Mapping[str, Any], known: list[str]) -> str:
-    method = arguments.get("method", "bo")
+    method = arguments.get("method", "auto")
     options = option_names(method_class(method)) if method in METHODS else []
     if name in ("preset", *options):
         return f"it is an option of the method: method_options={{{name!r}: {arguments[name]!r}}}"

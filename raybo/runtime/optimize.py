@@ -48,7 +48,7 @@ def optimize(
     space: AnySpace | Mapping[str, Any],
     mode: str = "min",
     metric: str | None = None,
-    method: str | Method = "bo",
+    method: str | Method = "auto",
     method_options: Mapping[str, Any] | None = None,
     max_trials: int | None = 200,
     max_seconds: float | None = None,

@@ -12,6 +12,7 @@ from raybo.methods.registry import build_method, describe_method
 from raybo.space.any_space import AnySpace, as_space
 from raybo.space.definition import difference, space_from_definition
 from raybo.study.objective import Constraints, Objective
+from raybo.study.recommend import Recommendation, recommend
 from raybo.study.study import Study
 from raybo.study.trial import Trial, TrialRecord, decode, detached, encode
 
@@ -43,7 +44,7 @@ class Optimizer:
     def __init__(
         self,
         space: AnySpace | Mapping[str, Any],
-        method: str | Method = "bo",
+        method: str | Method = "auto",
         mode: str = "min",
         seed: int = 0,
         constraints: Constraints | None = None,
@@ -103,9 +104,16 @@ class Optimizer:
         """Return what the method's model expects at `configs`, shape (n,), and its deviations.
 
         Both are in units of the objective, without the noise of single values. The model is that
-        of the finished trials; `bo`, `egp` and `ridge` have one.
+        of the finished trials; all methods but `rembo`, `rpp`, `random` and `sobol` have one.
         """
         return self._study.predict(configs)
+
+    def recommend(self) -> Recommendation | None:
+        """Return the config to use: the best by what the model expects; None while there is none.
+
+        Where values are noisy the best value is a lucky one, and another config may be better.
+        """
+        return recommend(self._study)
 
     def add(
         self,

@@ -69,7 +69,7 @@ class Study:
         rng = np.random.default_rng([self.seed, number])
         try:
             with self._said_if_slow(number):
-                proposal = self.method.propose(self._data(number, effort), rng)
+                proposal = self.method.propose(self.data(number, effort), rng)
         except SurrogateError as error:
             logger.warning("trial %d is a random point, since the model failed: %s", number, error)
             proposal = Proposal(config=self.space.draw(rng))
@@ -163,7 +163,7 @@ class Study:
         from raybo.methods.predict import predicted_losses  # noqa: PLC0415  (it imports torch)
 
         rows = np.array([self.space.encode(config) for config in configs])
-        mean, deviation = predicted_losses(self.method, self._data(self.next_number, FULL), rows)
+        mean, deviation = predicted_losses(self.method, self.data(self.next_number), rows)
         return np.array([self.objective.loss(float(m)) for m in mean]), deviation
 
     @property
@@ -209,7 +209,8 @@ class Study:
             raise StudyError(f"trial {number} was already told ({how}); a trial is told once")
         return trial
 
-    def _data(self, number: int, effort: Effort) -> Data:
+    def data(self, number: int, effort: Effort = FULL) -> Data:
+        """Return all that the method may look at when it proposes trial `number`."""
         lanes = self.method.lanes
         own = lane_of(number, lanes)
         trials = self.trials.values() if getattr(self.method, "reads_data", True) else ()

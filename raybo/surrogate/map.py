@@ -25,6 +25,9 @@ Objective = Callable[[Array], tuple[float, Array]]  # flat vector -> value and g
 
 # BoTorch's prior of the noise of standardised values (Hvarfner et al. 2024): LogNormal(-4, 1).
 NOISE_HYPER = Hyper(NOISE, (), 1e-6, 1.0, 1e-2, LogNormal(-4.0, 1.0))
+# From exact values to nothing but noise, with no prior: the data say which. Start such a fit also
+# from `mostly_noise`.
+FREE_NOISE = Hyper(NOISE, (), 1e-8, 1.0, 1e-4)
 MAX_ITERATIONS = 50  # of L-BFGS-B from one start; warm starts end long before
 RELATIVE_GAIN = 1e-7  # per step, below which a fit ends: far below what changes a proposal
 
@@ -95,6 +98,15 @@ def starting_theta(kernel: Kernel, noise: Hyper, device: str = "cpu") -> dict[st
         h.name: torch.full(h.shape, h.start, dtype=torch.float64, device=device)
         for h in (*kernel.hypers, noise)
     }
+
+
+def mostly_noise(kernel: Kernel, noise: Hyper, device: str = "cpu") -> dict[str, Tensor]:
+    """Hyperparameters at which a fit starts where all values may be noise.
+
+    From small noise a climb can end where short length-scales explain noise as a rugged function.
+    """
+    theta = starting_theta(kernel, noise, device)
+    return {**theta, NOISE: torch.full_like(theta[NOISE], noise.upper)}
 
 
 class NegativeLogPosterior:

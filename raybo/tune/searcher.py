@@ -99,7 +99,7 @@ class RayBOSearch(Searcher):
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
         *,
         evaluated_rewards: Sequence[float | Mapping[str, Any]] | None = None,
-        method: str | Method = "bo",
+        method: str | Method = "auto",
         method_options: Mapping[str, Any] | None = None,
         max_concurrent: int | None = None,
         seed: int | None = 0,

@@ -59,7 +59,7 @@ SHORT_SECONDS = 10.0  # for longer trials, waiting for a suggestion costs about 
 
 MODEL_FREE = ("random", "sobol")  # computed in this process: as fast as anywhere
 # By default these propose the points of a Sobol sequence until two values are known.
-SOBOL_FIRST = ("bo", "addtree")
+SOBOL_FIRST = ("auto", "bo", "addtree")
 
 
 class Computer(Protocol):

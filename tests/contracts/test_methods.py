@@ -50,6 +50,7 @@ PAPER = {**SMALL, "preset": "paper"}
 VARIANTS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
     "random": ("random", {}, ALL),
     "sobol": ("sobol", {}, ALL),
+    "auto": ("auto", SMALL, ALL),
     "bo": ("bo", SMALL, ALL),
     "bo-paper": ("bo", PAPER, ("constant",)),
     "rembo": ("rembo", SMALL, ALL),
@@ -235,9 +236,7 @@ def test_a_method_is_rebuilt_from_its_description(variant: str) -> None:
 
 
 def test_an_unknown_method_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(
-        RayboError, match=r"'annealing' is not known.* choose one of random, sobol"
-    ):
+    with pytest.raises(RayboError, match=r"'annealing' is not known.* choose one of auto, random"):
         build_method("annealing", SPACES["one"])
 
 

@@ -20,6 +20,9 @@ from raybo.report.html import render, write_report
 from raybo.report.summary import Sheet
 from raybo.result import Result
 from raybo.space.box import Box
+from raybo.space.parameters import Float
+from raybo.space.space import Space
+from raybo.study.optimizer import Optimizer
 from raybo.study.trial import State, Trial
 
 Make = Callable[..., Result]
@@ -364,3 +367,52 @@ def test_printing_draws_every_figure(make_result: Make, tmp_path: Path) -> None:
     drawn = seen_by_browser(path, "1200,600")
     assert drawn.count('class="js-plotly-plot"') >= 6
     assert 'class="waiting"' not in drawn
+
+
+def auto_result(mode: str) -> Result:
+    """A study of `auto` whose values are a noisy bowl."""
+    space = Space({"x": Float(0, 1), "y": Float(0, 1)})
+    sign = 1.0 if mode == "min" else -1.0
+    opt, rng = Optimizer(space, mode=mode), np.random.default_rng(0)
+    for _ in range(25):
+        trial = opt.ask()
+        bowl = sum((value - 0.4) ** 2 for value in trial.config.values())
+        opt.tell(trial, sign * (bowl + 0.1 * rng.standard_normal()))
+    state = opt.state()
+    return Result(
+        *("auto", "runs/auto", mode, None, state["method"], space, opt.trials, 1.0, None, None)
+    )
+
+
+@pytest.mark.parametrize("mode", ["min", "max"])
+def test_the_members_of_auto_are_shown_with_what_they_expected(mode: str) -> None:
+    sheet = Sheet(auto_result(mode))
+    shares = plots.plot_shares(sheet)
+    assert [trace.name for trace in shares.data] == ["bo", "egp"]
+    assert np.sum([trace.y for trace in shares.data], axis=0) == pytest.approx(1.0, abs=0.01)
+    assert sheet.members is not None
+    expected, came = sheet.members.expected("bo", sheet.outcome.goal)
+    assert len(came) == len(sheet.members.trials) > 15
+    assert np.median(np.abs(expected - came)) < 0.2
+    page = html.unescape(render(sheet.outcome))
+    assert "Which method predicts best" in page
+    assert "Proposals: bo " in page
+
+
+@pytest.mark.parametrize("mode", ["min", "max"])
+def test_another_config_than_the_luckiest_is_recommended_with_its_uncertainty(mode: str) -> None:
+    result = auto_result(mode)
+    found = result.recommended
+    assert found is not None
+    assert found.trial.number != result.best_trial.number
+    assert abs(found.expected) < abs(result.best_value)
+    assert result.recommended_config == found.config
+    page = html.unescape(render(result))
+    assert "Recommended config" in page
+    assert f"Trial {found.trial.number}: the model expects" in page
+
+
+def test_only_auto_has_members(make_result: Make) -> None:
+    with pytest.raises(StudyError, match="only `auto` has members"):
+        plots.plot_shares(Sheet(make_result(10)))
+    assert "Which method predicts best" not in render(make_result(10))

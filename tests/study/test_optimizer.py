@@ -176,7 +176,7 @@ def test_predictions_are_in_units_of_the_objective(method: str, mode: str) -> No
 
 
 def test_predictions_that_cannot_be_made_say_why() -> None:
-    with pytest.raises(MethodError, match="Sobol has no model to predict from; use bo"):
+    with pytest.raises(MethodError, match="Sobol has no model to predict from; use auto"):
         Optimizer({"x": Float(0, 1)}, "sobol").predict([{"x": 0.5}])
     with pytest.raises(MethodError, match="needs two values, and 0 have been told"):
         Optimizer({"x": Float(0, 1)}).predict([{"x": 0.5}])

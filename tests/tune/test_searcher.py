@@ -81,7 +81,7 @@ def test_domains_of_tune_as_space_work_with_rays_warning(caplog: pytest.LogCaptu
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"method": "tpe"}, "method 'tpe' is not known; choose one of random"),
+        ({"method": "tpe"}, "method 'tpe' is not known; choose one of auto"),
         ({"mode": "best"}, "mode must be 'min' or 'max', got 'best'"),
         ({"metric": ["a", "b"], "mode": ["min", "max"]}, "optimises one metric"),
         ({"evaluated_rewards": [1.0]}, "1 evaluated_rewards for 0 points_to_evaluate"),

@@ -25,12 +25,11 @@ from raybo.benchmarks.tuners.independent_gps import leaves
 from raybo.methods.addtree.default import SPREAD
 from raybo.methods.addtree.kernel import tree_kernel
 from raybo.methods.addtree.log_warp import LogWarped
-from raybo.methods.model import SMALL_NOISE
 from raybo.space.any_space import AnySpace
 from raybo.space.tree import vertices
 from raybo.surrogate.gp import GP
 from raybo.surrogate.linalg import one_thread
-from raybo.surrogate.map import fit, starting_theta
+from raybo.surrogate.map import FREE_NOISE, fit, starting_theta
 
 Model = Callable[[AnySpace, Array, Array, Array], Array]  # X, y and rows to predict: their values
 TEST_POINTS = 50
@@ -39,9 +38,9 @@ TEST_POINTS = 50
 def by_tree(space: AnySpace, X: Array, y: Array, Z: Array) -> Array:
     """Return the predictions of the Add-Tree process at Z."""
     kernel = LogWarped.of(tree_kernel(space, vertices(space), spread=SPREAD), space)
-    start = starting_theta(kernel, SMALL_NOISE)
+    start = starting_theta(kernel, FREE_NOISE)
     rows, values = torch.as_tensor(X), torch.as_tensor(y)
-    theta = fit(kernel, rows, values, [start], noise=SMALL_NOISE, mean=0.0)
+    theta = fit(kernel, rows, values, [start], noise=FREE_NOISE, mean=0.0)
     return GP.of(kernel, theta, rows, values, 0.0).posterior(torch.as_tensor(Z)).mean.numpy()
 
 

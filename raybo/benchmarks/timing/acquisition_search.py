@@ -67,7 +67,8 @@ def random_data(problem: str, seed: int) -> tuple[AnySpace, Data]:
 def compare(problem: str, preset: str, acquisition: str, starts: str, seed: int) -> Outcome:
     """Run one elastic search, and multi-start for as long."""
     space, data = random_data(problem, seed)
-    gp = PublishedEgp(space).model(data) if preset == "paper" else Egp(space).model(data)[0]
+    method = PublishedEgp(space) if preset == "paper" else Egp(space)
+    gp, _ = method.model(data)
     rng = np.random.default_rng([seed, 1])
     f = acquisition_of(gp, acquisition, gp.fitted().min(), len(data.loss))
 

@@ -21,14 +21,13 @@ from raybo.acquisition.starts import around, spread
 from raybo.arrays import Array
 from raybo.errors import MethodError
 from raybo.methods.addtree.vertex import AtVertex
-from raybo.methods.model import SMALL_NOISE
 from raybo.methods.search import grid_of
 from raybo.space.any_space import AnySpace
 from raybo.space.tree import paths, vertices
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.base import OnColumns
 from raybo.surrogate.linalg import one_thread
-from raybo.surrogate.map import fit, starting_theta
+from raybo.surrogate.map import FREE_NOISE, fit, starting_theta
 
 _MOST_LEAVES = 256  # one fit each: an ask takes seconds with as many
 
@@ -47,9 +46,9 @@ class Leaf:
     def gp(self, X: Array, y: Array) -> GP:
         """Return the process of the rows X (n, d) in this leaf and their standardised values."""
         kernel = self.kernel()
-        start = starting_theta(kernel, SMALL_NOISE)
+        start = starting_theta(kernel, FREE_NOISE)
         rows, outcomes = torch.as_tensor(X), torch.as_tensor(y)
-        theta = fit(kernel, rows, outcomes, [start], noise=SMALL_NOISE)
+        theta = fit(kernel, rows, outcomes, [start], noise=FREE_NOISE)
         return GP.of(kernel, theta, rows, outcomes)
 
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 
 from raybo.benchmarks.tuners.base import Config
+from raybo.errors import MethodError
 from raybo.space.any_space import AnySpace
 from raybo.study.optimizer import Optimizer
 
@@ -31,6 +32,13 @@ class OwnMethod:
             self.optimizer.add(config, loss)
         else:
             self.optimizer.tell(number, loss)
+
+    def recommend(self) -> Config:
+        """Return the config that the method's model expects to be best."""
+        found = self.optimizer.recommend()
+        if found is None:
+            raise MethodError("no loss has been told yet: there is no config to recommend")
+        return found.config
 
     def _key(self, config: Config) -> str:
         return json.dumps(self.space.to_json(config))

@@ -31,7 +31,7 @@ from raybo.methods.addgp.groups import (
 from raybo.methods.addgp.search import best_of_each_group, exploration_of
 from raybo.methods.base import Data, Proposal
 from raybo.methods.bo.default import design_size
-from raybo.methods.model import SMALL_NOISE, fitted_gp, unordered_columns, with_pending
+from raybo.methods.model import fitted_gp, unordered_columns, with_pending
 from raybo.methods.options import check_count, check_seconds, require_flat
 from raybo.methods.search import search_region, success_of, untried, weighed_acquisition
 from raybo.space.any_space import AnySpace
@@ -40,7 +40,7 @@ from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.additive import Additive, Groups
 from raybo.surrogate.kernels.base import Theta
 from raybo.surrogate.linalg import one_thread
-from raybo.surrogate.map import starting_theta
+from raybo.surrogate.map import FREE_NOISE, starting_theta
 from raybo.surrogate.outcomes import SHORT_TAIL, standardize
 
 
@@ -68,7 +68,7 @@ class AddGp:
         if data.needs_design(self.n_init or design_size(self.space.dim)):
             return Proposal(x=sobol_point(self.space, data.number, data.seed))
         with one_thread():
-            gp, memo = self.model(data, rng)
+            gp, memo = self.model(data)
             success = success_of(self.space, data)
             gp = with_pending(gp, data, success.walls)
             f = weighed_acquisition(gp, "log_ei", data, success)
@@ -84,10 +84,10 @@ class AddGp:
             x = search(untried(f, self.space, data), region(), rng)
         return Proposal(x=x, memo=memo | success.memo)
 
-    def model(self, data: Data, rng: np.random.Generator) -> tuple[GP, dict[str, Any]]:
+    def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
         """The process of the told rows, and what to remember of it."""
-        groups = self._groups(data, rng)
-        gp, memo = fitted_gp(self.kernel(groups), data, noise=SMALL_NOISE, bad_side=SHORT_TAIL)
+        groups = self._groups(data)
+        gp, memo = fitted_gp(self.kernel(groups), data, bad_side=SHORT_TAIL)
         if memo:
             memo["groups"] = [list(group) for group in groups]
         return gp, memo
@@ -96,16 +96,16 @@ class AddGp:
         """Sum over the groups of squared exponential kernels with the same hyperparameters."""
         return Additive(groups, unordered_columns(self.space))
 
-    def _groups(self, data: Data, rng: np.random.Generator) -> Groups:
+    def _groups(self, data: Data) -> Groups:
         """Groups of this proposal: given, random, or the last ones, improved when a fit is due."""
-        last = Learnt.last(data)
+        last, rng = Learnt.last(data), data.rng
         if self.decomposition == "random" or self.groups is not None:
             return first_groups(self.space, self.groups, self.group_size, rng)
         if last is not None and not data.is_refit_due(last.fitted):
             return last.groups
         if last is None:
             groups = first_groups(self.space, None, self.group_size, rng)
-            theta: Theta = starting_theta(self.kernel(groups), SMALL_NOISE)
+            theta: Theta = starting_theta(self.kernel(groups), FREE_NOISE)
         else:
             groups, theta = last.groups, last.theta
         # Effects add up in the losses themselves, not in losses whose bad side is drawn in.

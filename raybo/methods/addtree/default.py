@@ -18,6 +18,7 @@ What differs from raybo/methods/addtree/published.py:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,7 +29,7 @@ from raybo.methods.addtree.log_warp import LogWarped
 from raybo.methods.addtree.search import TreeSearch
 from raybo.methods.base import Data, Proposal
 from raybo.methods.bo.default import ACQUISITIONS, design_size
-from raybo.methods.model import SMALL_NOISE, fitted_gp, with_pending
+from raybo.methods.model import fitted_gp, with_pending
 from raybo.methods.options import check_choice, check_count, require_columns
 from raybo.methods.search import success_of, untried, weighed_acquisition
 from raybo.space.any_space import AnySpace
@@ -73,10 +74,9 @@ class AddTree:
         if data.needs_design(self.n_init or design_size(space.dim)):
             return Proposal(x=sobol_point(space, data.number, data.seed))
         with one_thread():
-            additive = tree_kernel(space, tree, spread=SPREAD)
-            # The mean is 0: all points pass through the root, whose function has a level.
-            gp, memo = fitted_gp(LogWarped.of(additive, space), data, noise=SMALL_NOISE, mean=0.0)
+            gp, memo = self.model(data)
             success = success_of(space, data)
+            additive = self._additive
             gp = with_pending(shorten_off_path(gp, additive), data, success.walls)
             f = weighed_acquisition(gp, self.acquisition, data, success)
             search = TreeSearch(space, tree, additive.terms, data, rng)
@@ -86,6 +86,17 @@ class AddTree:
             )  # a short search, since another one goes on from its points
             x = search.maximize_leaves(untried(f, space, data), starts)
         return Proposal(x=x, memo=memo | success.memo)
+
+    @property
+    def _additive(self) -> TreeKernel:
+        return tree_kernel(self.space, self.tree, spread=SPREAD)
+
+    def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
+        """The process of the told rows, and what to remember of it.
+
+        Its mean is 0: all points pass through the root, whose function has a level.
+        """
+        return fitted_gp(LogWarped.of(self._additive, self.space), data, mean=0.0)
 
 
 def shorten_off_path(gp: GP, kernel: TreeKernel) -> GP:

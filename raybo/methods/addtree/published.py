@@ -51,6 +51,7 @@ from raybo.space.tree import Vertex, expanded, vertices
 from raybo.surrogate.gp import GP, NOISE
 from raybo.surrogate.kernels.base import lengthscales
 from raybo.surrogate.linalg import one_thread
+from raybo.surrogate.map import NOISE_HYPER
 
 CONFIDENCE = 0.1  # delta: the regret bound holds with probability 1 - delta (Theorem 7)
 NORM = 1.0  # B_0
@@ -89,7 +90,7 @@ class PublishedAddTree:
         dim = max(1, *(len(vertex.columns) for vertex in tree))
         with one_thread():
             kernel = tree_kernel(space, tree, ard=False)  # Algorithm 1
-            gp, memo = fitted_gp(kernel, data, mean=0.0)  # Algorithm 2, line 12
+            gp, memo = fitted_gp(kernel, data, noise=NOISE_HYPER, mean=0.0)  # Algorithm 2, line 12
             gp = with_pending(adapted(gp, t, dim), data)
             beta = a_gp_ucb(gp, t, dim)
             search = TreeSearch(space, tree, kernel.terms, data, rng)

@@ -21,7 +21,7 @@ from raybo.acquisition.maximizers.elastic import Elastic, largest_multiple
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.methods.base import Data, Proposal
 from raybo.methods.feasibility import Feasibility
-from raybo.methods.model import SMALL_NOISE, fitted_gp, mixed_kernel, with_pending
+from raybo.methods.model import fitted_gp, mixed_kernel, with_pending
 from raybo.methods.options import check_choice, check_count, check_device, require_columns
 from raybo.methods.search import (
     acquisition_family,
@@ -79,7 +79,7 @@ class Bo:
         drawn in, so that the model need not explain how bad they are (`raybo bench peers-20d`).
         """
         kernel = mixed_kernel(self.space, "matern52", scaled=True)
-        return fitted_gp(kernel, data, noise=SMALL_NOISE, bad_side=SHORT_TAIL, device=self.device)
+        return fitted_gp(kernel, data, bad_side=SHORT_TAIL, device=self.device)
 
     def _acquisition(self, data: Data, success: Feasibility) -> Callable[[GP], Acquisition]:
         def of(gp: GP) -> Acquisition:

@@ -25,6 +25,7 @@ from raybo.methods.search import search_region, success_of, untried, weighed_acq
 from raybo.space.any_space import AnySpace
 from raybo.space.design import random
 from raybo.surrogate.linalg import one_thread
+from raybo.surrogate.map import NOISE_HYPER
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class PublishedBo:
         if data.needs_design(self.n_init or design_size(self.space.dim)):
             return Proposal(x=random(self.space, 1, data.seed, data.number)[0])
         with one_thread():
-            gp, memo = fitted_gp(mixed_kernel(self.space, "se"), data)
+            gp, memo = fitted_gp(mixed_kernel(self.space, "se"), data, noise=NOISE_HYPER)
             success = success_of(self.space, data)
             gp = with_pending(gp, data, success.walls)
             f = weighed_acquisition(gp, self.acquisition, data, success)

@@ -64,7 +64,7 @@ class Bock:
             return Proposal(x=design_point(self.space, data, rng))
         effort = data.effort
         with one_thread():
-            gp, memo = self.model(data, rng)
+            gp, memo = self.model(data)
             success = success_of(self.space, data)
             gp = with_pending(gp, data, success.walls)
             f = success.weigh(mean_ei(gp.posterior, incumbent(gp, data), len(gp.X)))
@@ -72,7 +72,7 @@ class Bock:
             x = search(untried(f, self.space, data), self._region(data, rng), rng)
         return Proposal(x=x, memo=memo | success.memo)
 
-    def model(self, data: Data, rng: np.random.Generator) -> tuple[GP, dict[str, Any]]:
+    def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
         """Processes of the told rows, one for each sample, and what to remember of them.
 
         The chains start at a fit. All of them move by a sweep when a fit is due: in between, the
@@ -92,7 +92,7 @@ class Bock:
                 samples = minimize_from(density, [samples[0]], density.bounds, iterations)[None]
             if self.inference == "sample":
                 chains = np.repeat(samples, N_SAMPLES // len(samples), axis=0)
-                samples = sweep(density, chains, rng)
+                samples = sweep(density, chains, data.rng)
             memo = {"samples": samples.tolist(), "fitted": len(y)}
         return GP.of(kernel, density.theta(torch.as_tensor(samples)), X, y), memo
 

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -96,7 +97,7 @@ class PublishedEgp:
             return Proposal(x=random(self.space, 1, data.seed, data.number)[0])
         with one_thread():
             success = success_of(self.space, data)
-            gp = with_pending(self.model(data), data, success.walls)
+            gp = with_pending(self.model(data)[0], data, success.walls)
 
             def f(gp: GP) -> Acquisition:
                 gain = weighed_acquisition(gp, self.acquisition, data, success)
@@ -107,12 +108,12 @@ class PublishedEgp:
             x = self._search(f(gp), elastic, data, rng)
         return Proposal(x=x, memo=success.memo)
 
-    def model(self, data: Data) -> GP:
+    def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
         """The process of the told rows, of mean 0 and variance 1 (Algorithm 1, line 5)."""
         lengthscale = self.target_lengthscale
         kernel = mixed_kernel(self.space, "se", ard=False, lengthscale=lengthscale)
         X, y = torch.as_tensor(data.X), torch.as_tensor(standardize(data.loss))
-        return GP.of(kernel, starting_theta(kernel, NOISE), X, y, mean=0.0)
+        return GP.of(kernel, starting_theta(kernel, NOISE), X, y, mean=0.0), {}
 
     def _search(
         self,

@@ -34,7 +34,7 @@ from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.acquisition.maximizers.timed import Timed
 from raybo.arrays import Array
 from raybo.methods.base import Data, Effort, Proposal, lane_of
-from raybo.methods.model import SMALL_NOISE, Starts, fitted_gp, incumbent, with_pending
+from raybo.methods.model import Starts, fitted_gp, incumbent, with_pending
 from raybo.methods.options import check_choice, check_count, check_seconds, require_unconditional
 from raybo.methods.rembo.embedding import Embedding, require_embeddable, untried_image
 from raybo.methods.rembo.features import require_few_values
@@ -44,7 +44,7 @@ from raybo.space.any_space import AnySpace
 from raybo.surrogate.kernels.base import Kernel, Theta
 from raybo.surrogate.kernels.projected import MORE_ITERATIONS, ROWS, Projected
 from raybo.surrogate.linalg import one_thread
-from raybo.surrogate.map import starting_theta
+from raybo.surrogate.map import FREE_NOISE, starting_theta
 
 DIMENSIONS = 8  # of an embedding, unless given: two more than the six directions of Hartmann6
 EMBEDDINGS = 1  # unless given: `raybo bench peers-high`
@@ -106,7 +106,6 @@ class Rembo:
         gp, memo = fitted_gp(
             view.kernel,
             seen,
-            noise=SMALL_NOISE,
             more_starts=row_starts(view.kernel, data.effort, rng),
             more_iterations=MORE_ITERATIONS,
         )
@@ -149,7 +148,7 @@ def row_starts(kernel: Kernel, effort: Effort, rng: np.random.Generator) -> Star
     """
     if not isinstance(kernel, Projected):
         return None
-    fresh = starting_theta(kernel, SMALL_NOISE)
+    fresh = starting_theta(kernel, FREE_NOISE)
 
     def redraw(theta: Theta, places: Tensor) -> Theta:
         rows = torch.as_tensor(np.exp(rng.standard_normal(fresh[ROWS].shape)))

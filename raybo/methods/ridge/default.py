@@ -29,6 +29,7 @@ from raybo.surrogate.kernels.base import Theta
 from raybo.surrogate.kernels.projected import MORE_ITERATIONS, ROWS, Projected
 from raybo.surrogate.kernels.stationary import Matern52
 from raybo.surrogate.linalg import one_thread
+from raybo.surrogate.map import NOISE_HYPER
 
 # Of the initial design: fewer rows say little about (D, D) entries. Branin, rotated in 25
 # dimensions, 150 evaluations, seeds 0 and 1: regret 0.9 and 0.2 with this; 1.9 (seed 0) with ten.
@@ -66,10 +67,15 @@ class Ridge:
     def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
         """The process of the told rows, and what to remember of it."""
         dim = self.space.dim
-        # B has the scale of the projections, so their length-scale is fixed.
+        # B has the scale of the projections, so their length-scale is fixed. The noise has a
+        # prior: without one, (D, D) entries are free to explain any noise as a direction.
         kernel = Projected(Matern52(dim, ard=False, scaled=True, lengthscale=1.0), dim)
         gp, memo = fitted_gp(
-            kernel, data, more_starts=_from_columns, more_iterations=MORE_ITERATIONS
+            kernel,
+            data,
+            noise=NOISE_HYPER,
+            more_starts=_from_columns,
+            more_iterations=MORE_ITERATIONS,
         )
         if memo:
             rows = memo["theta"][ROWS]

@@ -75,7 +75,7 @@ class Rpp:
         if data.needs_design(self.n_init or design_size(self.space.dim)):
             return Proposal(x=sobol_point(self.space, data.number, data.seed))
         with one_thread():
-            gp, W, memo = self.model(data, rng)
+            gp, W, memo = self.projected_model(data)
             success = success_of(self.space, data)
             projected = replace(data, X=data.X @ W, pending=data.pending @ W, cache={})
             gp = with_pending(gp, projected, success.walls @ W)
@@ -90,10 +90,10 @@ class Rpp:
             x = search(untried(f, self.space, data), region, rng)
         return Proposal(x=x, memo=memo | success.memo)
 
-    def model(self, data: Data, rng: np.random.Generator) -> tuple[GP, Array, dict[str, Any]]:
+    def projected_model(self, data: Data) -> tuple[GP, Array, dict[str, Any]]:
         """The process of the projected rows, the projection, and what to remember of both."""
         additive = AddGp(self.space, self.n_init, self.group_size, self.groups, self.decomposition)
-        gp, memo = additive.model(data, rng)
+        gp, memo = additive.model(data)
         projection = Projection.last(data)
         if projection is None or memo:
             dim = self.space.dim

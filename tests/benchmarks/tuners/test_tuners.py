@@ -223,7 +223,7 @@ def test_a_list_of_specs_splits_at_names_only():
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("bohb", "tuner 'bohb' is not known; choose one of raybo's methods (random"),
+        ("bohb", "tuner 'bohb' is not known; choose one of raybo's methods (auto"),
         ("random:n=3", "tuner 'random' has no option 'n'; it takes preset"),
         ("absent", "needs the package 'no_such_package', which is not installed; pip install"),
     ],

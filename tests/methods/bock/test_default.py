@@ -100,7 +100,7 @@ def test_a_space_whose_grid_misses_the_centre_is_searched() -> None:
 
 def test_a_row_at_the_centre_is_predicted_like_the_others() -> None:
     X, loss = some(12)
-    gp, _ = Bock(Box(4)).model(data_of(X, loss), np.random.default_rng(0))
+    gp, _ = Bock(Box(4)).model(data_of(X, loss))
     assert gp.mean.shape == (10,)
     near = torch.tensor(X[:1]) + 1e-8 * torch.tensor(np.random.default_rng(1).random((5, 4)))
     found = gp.posterior(torch.cat([torch.tensor(X[:1]), near])).mean
@@ -110,17 +110,17 @@ def test_a_row_at_the_centre_is_predicted_like_the_others() -> None:
 def test_samples_are_kept_until_the_data_have_grown_by_a_tenth() -> None:
     X, loss = some(60)
     bock = Bock(Box(4))
-    first, noted = bock.model(data_of(X[:50], loss[:50]), np.random.default_rng(0))
+    first, noted = bock.model(data_of(X[:50], loss[:50]))
     memos = [json.loads(json.dumps(noted)), *([{}] * 59)]
-    kept, nothing = bock.model(data_of(X[:54], loss[:54], memos[:54]), np.random.default_rng(1))
+    kept, nothing = bock.model(data_of(X[:54], loss[:54], memos[:54]))
     assert not nothing
-    moved, again = bock.model(data_of(X[:55], loss[:55], memos[:55]), np.random.default_rng(1))
+    moved, again = bock.model(data_of(X[:55], loss[:55], memos[:55]))
     assert again
     for name, samples in first.theta.items():
         np.testing.assert_array_equal(kept.theta[name], samples)
         assert (moved.theta[name] != samples).any()
     hasty = replace(data_of(X[:55], loss[:55], memos[:55]), effort=LEAST)
-    assert not bock.model(hasty, np.random.default_rng(1))[1]
+    assert not bock.model(hasty)[1]
 
 
 def test_a_study_of_an_older_version_goes_on() -> None:
@@ -135,7 +135,7 @@ def test_a_study_of_an_older_version_goes_on() -> None:
 
 def test_one_fit_replaces_the_samples_when_asked() -> None:
     X, loss = some(20)
-    gp, _ = Bock(Box(4), inference="map").model(data_of(X, loss), np.random.default_rng(0))
+    gp, _ = Bock(Box(4), inference="map").model(data_of(X, loss))
     assert gp.mean.shape == (1,)
 
 

@@ -75,7 +75,7 @@ class TestOptions:
 class TestModel:
     def test_paper_is_a_noiseless_unit_process_of_length_a_tenth(self) -> None:
         data = make_data(12, 4)
-        gp = PublishedEgp(Box(4)).model(data)
+        gp, _ = PublishedEgp(Box(4)).model(data)
         rival = GaussianProcessRegressor(RBF(0.1), alpha=1e-6, optimizer=None)
         rival.fit(data.X, standardize(data.loss))
         Z = data.X[:6] + 0.03
@@ -98,8 +98,7 @@ class TestModel:
         space = Space({"a": Float(0, 1), "b": Float(0, 1), "c": Categorical(["x", "y"])})
         data = make_data(12, 3)
         data = Data(**{**vars(data), "X": space.snap(data.X)})
-        found = egp(space, preset=preset, target_lengthscale=0.25).model(data)
-        gp = found[0] if preset == "default" else found
+        gp, _ = egp(space, preset=preset, target_lengthscale=0.25).model(data)
         assert float(gp.theta["0.lengthscale"]) == pytest.approx(0.25)
 
     def test_a_target_lengthscale_leaves_the_noise_to_the_fit(self) -> None:
@@ -146,7 +145,7 @@ class TestPropose:
         data, found = make_data(30, 8), []
         for seconds in (1e-9, 0.5):
             method = PublishedEgp(Box(8), maximizer=maximizer, seconds=seconds)
-            gp = method.model(data)
+            gp, _ = method.model(data)
             f = acquisition_of(gp, "ei", gp.fitted().min(), 30)
             found.append(float(f(torch.as_tensor(method.propose(data, rng()).x[None]))))
         assert found[0] <= found[1]

@@ -89,14 +89,14 @@ def test_the_model_predicts_a_tilted_function_better_than_the_columns_do() -> No
     )  # the model is of losses whose bad side is drawn in
     errors = []
     for delta in (None, 0.0):
-        gp, W, _ = Rpp(Box(DIM, 0, 1), group_size=1, delta=delta).model(data, rng())
+        gp, W, _ = Rpp(Box(DIM, 0, 1), group_size=1, delta=delta).projected_model(data)
         predicted = gp.posterior(gp.X.new_tensor(unseen.X @ W)).mean.numpy()
         errors.append(1 - np.corrcoef(predicted, true)[0, 1] ** 2)
     assert errors[0] < 0.5 * errors[1]
 
 
 def test_the_directions_of_a_tilted_function_are_approached() -> None:
-    _, W, _ = Rpp(Box(DIM, 0, 1), group_size=1).model(told(100), rng())
+    _, W, _ = Rpp(Box(DIM, 0, 1), group_size=1).projected_model(told(100))
     unit, true = (V / np.linalg.norm(V, axis=0) for V in (W, TILTED))
     learnt, columns = (unit * true).sum(0), np.diag(true)
     assert learnt.min() > columns.min()
@@ -105,7 +105,7 @@ def test_the_directions_of_a_tilted_function_are_approached() -> None:
 
 @pytest.mark.parametrize("delta", [0.0, 0.1, 2.0])
 def test_a_given_delta_bounds_the_box(delta: float) -> None:
-    _, W, _ = Rpp(Box(DIM, 0, 1), delta=delta, group_size=1).model(told(40), rng())
+    _, W, _ = Rpp(Box(DIM, 0, 1), delta=delta, group_size=1).projected_model(told(40))
     assert log_ratio(W) <= math.log1p(delta) + 1e-6
     if delta == 0.0:
         np.testing.assert_array_equal(W, np.eye(DIM))
@@ -113,21 +113,21 @@ def test_a_given_delta_bounds_the_box(delta: float) -> None:
 
 def test_the_projection_is_read_from_the_memo_until_the_data_have_grown() -> None:
     method, data = Rpp(Box(DIM, 0, 1), group_size=2), told(40)
-    _, first, memo = method.model(data, rng())
+    _, first, memo = method.projected_model(data)
     memo = json.loads(json.dumps(memo))
     known = replace(data, memos=(memo, *data.memos[1:]))
-    _, again, nothing = method.model(known, rng(1))
+    _, again, nothing = method.projected_model(known)
     assert nothing == {}
     np.testing.assert_array_equal(again, first)
     more = told(50)
-    _, later, written = method.model(replace(more, memos=(memo, *more.memos[1:])), rng(1))
+    _, later, written = method.projected_model(replace(more, memos=(memo, *more.memos[1:])))
     assert written
     assert not np.array_equal(later, first)
 
 
 def test_a_memo_of_free_directions_from_an_earlier_version_is_passed_over() -> None:
     method, data = Rpp(Box(DIM, 0, 1), group_size=2), told(40)
-    _, _, memo = method.model(data, rng())
+    _, _, memo = method.projected_model(data)
     earlier = {k: v for k, v in memo.items() if k in ("fitted", "groups", "theta")}
     earlier |= {"ridge": {"W": np.eye(DIM)[:, :2].tolist(), "theta": {}}}
     found = method.propose(replace(data, memos=(earlier, *data.memos[1:])), rng())

@@ -1,0 +1,7 @@
+"""What the members of auto assume of an objective, in words."""
+
+ASSUMPTIONS = {
+    "bo": "every parameter has a scale of its own",
+    "egp": "all parameters have one scale",
+    "addtree": "the effects of branches add up",
+}

@@ -1,0 +1,164 @@
+"""Auto: several methods look at the same results, and who predicts them best proposes most.
+
+Each member is a method with a structural assumption of its own. All of them learn from all
+results, also from those of points that another member proposed. The next point is proposed by a
+member drawn with a probability that follows how well its model predicts the results
+(raybo/methods/auto/shares.py).
+
+A box too large to have columns is left to rembo.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from raybo.arrays import Array
+from raybo.errors import SurrogateError
+from raybo.methods.addtree.default import AddTree
+from raybo.methods.auto.shares import log_densities, shares
+from raybo.methods.base import Data, Memo, Method, Proposal
+from raybo.methods.bo.default import Bo, design_size
+from raybo.methods.egp.default import Egp
+from raybo.methods.model import Modelled, in_losses
+from raybo.methods.options import check_choice, check_count
+from raybo.methods.rembo.default import Rembo
+from raybo.space.any_space import AnySpace
+from raybo.space.design import sobol_point
+from raybo.surrogate.gp import GP
+from raybo.surrogate.linalg import one_thread
+
+logger = logging.getLogger(__name__)
+
+# raybo/methods/auto/assumptions.py says what each of them assumes.
+MEMBERS: dict[str, Callable[..., Modelled]] = {"bo": Bo, "egp": Egp, "addtree": AddTree}
+NOTED = "noted"  # what the members note, by their names
+
+
+@dataclass(frozen=True)
+class Auto:
+    """Several methods, with shares that follow their predictions."""
+
+    space: AnySpace
+    n_init: int | None = None  # points of the initial design; see `design_size`
+    members: Sequence[str] | None = None  # of MEMBERS; see `members_of`
+
+    def __post_init__(self) -> None:
+        check_count("n_init", self.n_init)
+        for name in self.members or ():
+            check_choice("members", name, tuple(MEMBERS))
+        _ = self.methods  # a space that a given member does not take is refused here
+
+    @cached_property
+    def methods(self) -> dict[str, Modelled]:
+        """The members by name; none where the space is left to `only`."""
+        names = self.members or (members_of(self.space) if self.space.dense else ())
+        return {name: MEMBERS[name](self.space, n_init=1) for name in names}
+
+    @cached_property
+    def only(self) -> Method | None:
+        """The method that the space is left to, where no member takes it."""
+        return None if self.methods else Rembo(self.space, n_init=self.n_init)
+
+    @property
+    def lanes(self) -> int:
+        """One, or as many as the only method has."""
+        return 1 if self.only is None else self.only.lanes
+
+    def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
+        """Next point of a member drawn by its share."""
+        if self.only is not None:
+            return self.only.propose(data, rng)
+        if data.needs_design(self.n_init or design_size(self.space.dim)):
+            return Proposal(x=sobol_point(self.space, data.number, data.seed))
+        with one_thread():
+            views = self._views(data)
+            share = self._shares(views, data)
+            name = str(rng.choice(list(share), p=list(share.values())))
+            view = views[name]
+            found = self.methods[name].propose(view.data, rng)
+            x = np.asarray(found.x)
+            expected = {name: _expected(view.gp, data, x) for name, view in views.items()}
+        noted = {name: view.memo for name, view in views.items()}
+        noted[name] = noted[name] | found.memo
+        memo = {
+            "member": name,
+            "shares": {name: round(part, 3) for name, part in share.items()},
+            "expected": expected,
+            NOTED: {name: memo for name, memo in noted.items() if memo},
+        }
+        return Proposal(x=x, memo=memo)
+
+    def beliefs(self, data: Data) -> list[tuple[float, GP]]:
+        """The models of the members, each with its share."""
+        views = self._views(data)
+        return [(part, views[name].gp) for name, part in self._shares(views, data).items()]
+
+    def _shares(self, views: Mapping[str, View], data: Data) -> dict[str, float]:
+        scores = {name: log_densities(view.gp, data.loss) for name, view in views.items()}
+        return shares(scores)
+
+    def _views(self, data: Data) -> dict[str, View]:
+        """What each member sees and believes; one whose model fails is left out this time."""
+        views = {}
+        for name, method in self.methods.items():
+            try:
+                views[name] = view_of(name, method, data)
+            except SurrogateError as error:
+                logger.warning("trial %d is proposed without %s: %s", data.number, name, error)
+        if not views:
+            raise SurrogateError("no member of auto has a model")
+        return views
+
+
+@dataclass(frozen=True)
+class View:
+    """What a member sees and believes.
+
+    Attributes
+    ----------
+    data : Data
+        All rows, with what this member noted, and a cache of its own.
+    gp : GP
+        Its model of the told rows.
+    memo : dict
+        What it wants to remember of the model.
+    """
+
+    data: Data
+    gp: GP
+    memo: dict[str, Any]
+
+
+def view_of(name: str, method: Modelled, data: Data) -> View:
+    """What the member called `name` sees and believes."""
+
+    def own(memos: tuple[Memo, ...]) -> tuple[Memo, ...]:
+        return tuple(memo.get(NOTED, {}).get(name, {}) for memo in memos)
+
+    seen = replace(
+        data,
+        memos=own(data.memos),
+        pending_memos=own(data.pending_memos),
+        failed_memos=own(data.failed_memos),
+        cache=data.cache.setdefault(name, {}),
+    )
+    gp, memo = method.model(seen)
+    # When it proposes, it finds the fit of just now among its notes, and does not repeat it.
+    return View(replace(seen, pending_memos=(*seen.pending_memos, memo)), gp, memo)
+
+
+def _expected(gp: GP, data: Data, x: Array) -> list[float]:
+    """Mean and deviation of the loss at x, to be held against what comes."""
+    return [float(f"{part[0]:.6g}") for part in in_losses(gp, data.loss, x[None])]
+
+
+def members_of(space: AnySpace) -> tuple[str, ...]:
+    """Names of the members for a space with columns."""
+    conditional = any(column.kind == "choice" for column in space.columns)
+    return ("addtree", "bo") if conditional else ("bo", "egp")
