@@ -280,6 +280,9 @@ class Frame:
                 (f"  trial {s.best_number}  ", ""),
                 (s.best_config_text, "dim"),
             )
+        if s.shares:
+            parts = ", ".join(f"{name} {share:.0%}" for name, share in s.shares.items())
+            yield _line((f"who predicts best proposes most: {parts}", "dim"))
         if len(s.lanes) > 1:
             yield _lane_table(s, max(1, console.height - _FRAME_LINES))
 

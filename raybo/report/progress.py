@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -35,3 +36,4 @@ class Progress:
     lanes: tuple[LaneStatus, ...]
     mode: str  # "min" or "max"
     state: str  # "starting", "running", "draining", "stopping", "finished" or "failed"
+    shares: Mapping[str, float] = field(default_factory=dict)  # of the members of `auto`

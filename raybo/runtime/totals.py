@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from raybo.methods.base import lane_of
 from raybo.report.progress import LaneStatus, Progress
@@ -25,6 +25,8 @@ class Totals:
         self._objective = objective
         self._n_done = [0] * lanes
         self._n_failed = 0
+        self._shares: Mapping[str, float] = {}  # of the members of `auto`, at the newest trial
+        self._newest = -1
         self._lane_best: list[float | None] = [None] * lanes
         self._recent: deque[float] = deque(maxlen=RECENT_TRIALS)  # when trials finished
 
@@ -37,6 +39,8 @@ class Totals:
         """Count a finished trial; `now`: it finished just now."""
         trial = entry.trial
         lane = lane_of(trial.number, len(self._n_done))
+        if trial.number > self._newest and "shares" in trial.memo:
+            self._newest, self._shares = trial.number, trial.memo["shares"]
         if now:
             self._recent.append(time.monotonic())
         if trial.state is not State.DONE or trial.value is None:
@@ -81,6 +85,7 @@ class Totals:
             ),
             mode=self._objective.mode,
             state=state,
+            shares=self._shares,
         )
 
     def _is_better(self, value: float, best: float | None) -> bool:

@@ -255,3 +255,9 @@ def test_one_worker_is_singular_and_instant_trials_have_no_busy_share() -> None:
     assert "1 worker 97% busy" in line(workers=1)
     assert "8 workers 97% busy" in line()
     assert "8 workers, " in line(use=0.01, rate=60.0)
+
+
+def test_the_shares_of_the_members_of_auto_are_shown() -> None:
+    lines = picture(replace(RUNNING, shares={"bo": 0.7, "egp": 0.3}))
+    assert "who predicts best proposes most: bo 70%, egp 30%" in "\n".join(lines)
+    assert "proposes most" not in "\n".join(picture(RUNNING))
