@@ -53,6 +53,7 @@ _LASSO = ("lassobench-breast-cancer", "lassobench-diabetes")
 _CASCADES = ("face-cascade", "cascade-german", "cascade-ionosphere")
 
 
+# Costs are of 10 seeds of random, optuna-tpe, bo and egp (addtree where spaces are conditional).
 def _suite(name: str, about: str, problems: tuple[str, ...], cost: str) -> Task:
     blocks = (Block(problems, TUNERS, BUDGET),)
     return Task(name, about, blocks, seeds=10, reference="auto", cost=cost)
@@ -61,18 +62,23 @@ def _suite(name: str, about: str, problems: tuple[str, ...], cost: str) -> Task:
 SUITES = {
     suite.name: suite
     for suite in (
-        _suite("noisy", "recorded trainings; each evaluation draws a training seed", _GRIDS, "?"),
+        _suite(
+            "noisy",
+            "recorded trainings; each evaluation draws a training seed",
+            _GRIDS,
+            "20 core-minutes",
+        ),
         _suite(
             "conditional",
             "parameters that exist under some choices only: XGBoost's boosters, and functions",
             (*_XGBOOST, "jenatton", "blocks", "blocks-hartmann"),
-            "?",
+            "90 core-minutes",
         ),
         _suite(
             "mixed",
             "binary and categorical parameters: combinatorial problems, networks' tables",
             ("ackley-53", "labs-50", "contamination", "pest-control", "maxsat-60", *_MIXED_GRIDS),
-            "?",
+            "36 core-minutes",
         ),
         _suite(
             "high",
@@ -85,13 +91,13 @@ SUITES = {
                 "hartmann6-500",
                 *_BBOB,
             ),
-            "?",
+            "not measured",
         ),
         _suite(
             "real",
             "recorded trainings (tables, pools, surrogates), detectors and Lassos that are run",
             (*_GRIDS, *_LCBENCH, *_HPOB, *_CASCADES, *_LASSO),
-            "?",
+            "57 core-minutes",
         ),
     )
 }
