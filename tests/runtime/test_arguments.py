@@ -36,7 +36,10 @@ def fine(config: dict[str, Any]) -> float:
         ({"method": None}, "method must be a name .* got None"),
         ({"method": "bocks"}, "did you mean 'bock'"),
         ({"method_options": [1]}, r"method_options must be a dict .* got \[1\]"),
-        ({"method_options": {"device": "gpu"}}, "device 'gpu' cannot be used .* use 'cpu'"),
+        (
+            {"method": "bo", "method_options": {"device": "gpu"}},
+            "device 'gpu' cannot be used .* use 'cpu'",
+        ),
         ({"seed": "x"}, "seed must be a whole number of 0 or more, or None for any, got 'x'"),
         ({"seed": 1.5}, "seed must be a whole number"),
         ({"seed": -1}, "seed must be a whole number of 0 or more"),

@@ -224,8 +224,12 @@ def test_lanes_have_equal_shares(tmp_path: Path) -> None:
     assert all(n % 4 == lane for lane, call in asked.items() for n in call)
 
 
+def known_point(x: float, value: float) -> dict[str, Any]:
+    return {"config": {"x": x}, "value": value, "extra": {}}
+
+
 def test_known_points_count_as_data_but_not_as_trials(tmp_path: Path) -> None:
-    given = (({"x": 0.25}, 4.0), ({"x": 0.75}, 2.0))
+    given = (known_point(0.25, 4.0), known_point(0.75, 2.0))
     backend = FakeBackend(lambda x: x + 9)
     done = run(tmp_path, backend, given=given, points=({"x": 0.5},), max_trials=4)
     record = recorded(tmp_path)
@@ -414,7 +418,7 @@ def test_a_trial_that_is_interrupted_too_often_is_given_up(tmp_path: Path) -> No
 
 
 def test_the_target_stops_the_study_at_once(tmp_path: Path) -> None:
-    given = (({"x": 0.5}, -1.0),)
+    given = (known_point(0.5, -1.0),)
     done = run(tmp_path, FakeBackend(lambda _: None), given=given, target=-0.5)
     assert (done.stop.kind, done.stop.error) == ("target", None)
 
