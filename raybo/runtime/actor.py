@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import ray
@@ -27,6 +29,7 @@ class CoordinatorActor:
         self._holder = holder
         self._coordinator: Coordinator | None = None
         self._opening = asyncio.Lock()
+        self._raylet = os.getppid()  # Ray's own process on this node, which started this one
 
     async def poll(  # noqa: D102
         self, after: int, wait: float, command: Command, payload: Payload, elapsed: float
@@ -42,7 +45,8 @@ class CoordinatorActor:
                 self._coordinator = Coordinator(
                     session, writer, backend, space, objective, elapsed
                 )
-        return await self._coordinator.poll(after, wait, command)
+        news = await self._coordinator.poll(after, wait, command)
+        return replace(news, orphaned=os.getppid() != self._raylet)
 
     async def loading(self, attempt: str, node: str, pid: int) -> None:  # noqa: D102
         if self._coordinator is not None:

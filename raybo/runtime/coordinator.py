@@ -64,6 +64,7 @@ class News:
     trials: list[TrialRecord]  # acknowledged since the last poll
     progress: Progress
     stop: Stop | None  # why the session has ended; None while it goes on
+    orphaned: bool = False  # whether Ray's own process on the coordinator's node has died
 
 
 class Coordinator:

@@ -121,6 +121,7 @@ class Driver:
         self._command = Command.RUN
         self._began = time.monotonic()
         self._deaths = Deaths()  # of the coordinator
+        self._orphaned = False  # whether Ray has died under the coordinator
         self._actor = start_coordinator(session)
 
     def follow(self) -> None:
@@ -181,16 +182,19 @@ class Driver:
                 f"the coordinator died {MAX_DEATHS} times without a result in between, the last "
                 f"time with {type(error).__name__}: {error}; {self._resume_line}"
             ) from None
-        logger.warning(
-            "the coordinator died (%s): starting it again; if this process ends too, Ray itself "
-            "has died: %s",
-            type(error).__name__,
-            self._resume_line,
-        )
+        logger.warning("the coordinator died (%s): starting it again", type(error).__name__)
+        self._orphaned = False
         ray.kill(self._actor)  # one that the memory monitor killed keeps its name until then
         self._actor = start_coordinator(self._session)
 
     def _take(self, news: News) -> None:
+        if news.orphaned and not self._orphaned:
+            self._orphaned = True
+            logger.warning(
+                "Ray has died on the node of the coordinator; if that is this machine, Ray will "
+                "end this process, too: %s",
+                self._resume_line,
+            )
         if news.trials:
             self._deaths.reset()
         for record in news.trials:

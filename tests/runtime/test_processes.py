@@ -278,6 +278,42 @@ MEMORY = """
 """
 
 
+def child_of(pid: int, name: str) -> int:
+    """Return the id of the child of a process that is called `name`."""
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with contextlib.suppress(OSError):  # a process that has ended
+            facts = dict(line.split(":\t", 1) for line in status.read_text().splitlines())
+            if facts["Name"] == name and int(facts["PPid"]) == pid:
+                return int(facts["Pid"])
+    raise AssertionError(f"{pid} has no child {name}")
+
+
+@pytest.mark.slow
+def test_when_ray_itself_dies_the_driver_has_said_how_to_resume(tmp_path: Path) -> None:
+    """Ray ends the driver about 15 s after its raylet: nothing of Python runs then."""
+    script, output = tmp_path / "driver.py", tmp_path / "output"
+    start = "import ray\nray.init(address='local', num_cpus=2, include_dashboard=False)\n"
+    script.write_text(start + textwrap.dedent(DRIVER.format(storage=str(tmp_path))))
+    command = [sys.executable, str(script)]
+    environment = {k: v for k, v in os.environ.items() if k != "RAY_ADDRESS"}
+    with output.open("wb") as file:
+        driver = subprocess.Popen(
+            command, env=environment, stdout=file, stderr=file, start_new_session=True
+        )
+    try:
+        wait_until(lambda: n_events(tmp_path, "done") >= 4)
+        os.kill(child_of(driver.pid, "raylet"), signal.SIGKILL)
+        assert driver.wait(120) != 0
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(driver.pid, signal.SIGKILL)
+    text = output.read_text(errors="replace")
+    assert f"end this process, too: resume with: {shlex.join(command)}" in text
+    record = load_record("s", tmp_path)
+    assert record.stopped is None
+    assert len(record.order) >= 4
+
+
 @pytest.mark.slow
 def test_a_trial_that_eats_the_memory_is_killed_and_recorded(tmp_path: Path) -> None:
     pairs = [line.split() for line in Path("/proc/meminfo").read_text().splitlines()]
