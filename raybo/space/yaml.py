@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from raybo.space.any_space import AnySpace
 from raybo.space.definition import space_from_definition
 
 MAX_REPEATED = 100_000  # entries that aliases repeat: a few lines of them could stand for 10**9
+_COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 
 
 def space_from_yaml(source: str | Path) -> AnySpace:
@@ -42,15 +44,10 @@ def read_yaml(text: str) -> Any:
     """
     import yaml  # noqa: PLC0415  (most users define spaces in python)
 
+    # libyaml parses several times as fast.
+    loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     try:
-        loader = _loader_class()(text)
-        node = loader.get_single_node()
-        if node is None:
-            return None
-        sizes: dict[int, int] = {}
-        if _check_node(node, (), sizes) > len(sizes) + MAX_REPEATED:
-            raise SpaceError(f"aliases repeat more than {MAX_REPEATED:,} entries; write fewer")
-        return loader.construct_document(node)
+        return _Document(yaml.parse(text, loader)).read()
     except SpaceError:
         raise
     except RecursionError:
@@ -59,28 +56,130 @@ def read_yaml(text: str) -> Any:
         raise SpaceError(f"not YAML: {error}") from None
 
 
-@cache
-def _loader_class() -> Any:
+class _Document:
+    """Builds a value from the events of a parser.
+
+    PyYAML would make a node of every entry first, which takes five times as long, overflows the
+    stack of the process where libyaml does it, and keeps the last of two equal keys.
+    """
+
+    def __init__(self, events: Iterator[Any]) -> None:
+        self._events, self._scalar = events, _scalar_reader()
+        self._path: list[str] = []
+        # Values by anchor with the number of their entries; None while one is read.
+        self._anchored: dict[str, tuple[Any, int] | None] = {}
+        self._entries = self._repeated = 0
+
+    def read(self) -> Any:
+        """Return the value of the only document."""
+        value = None
+        for event in self._events:
+            if event.__class__.__name__ == "DocumentStartEvent":
+                if self._entries:
+                    raise SpaceError("not YAML that raybo reads: more than one document")
+                value = self._value(next(self._events))
+        return value
+
+    def _value(self, event: Any) -> Any:
+        """Value of the entry that begins with `event`."""
+        kind, before = event.__class__.__name__, self._entries
+        if kind == "AliasEvent":
+            return self._repeat(event.anchor)
+        self._entries += 1
+        if event.anchor:
+            self._anchored[event.anchor] = None
+        if kind == "ScalarEvent":
+            value = self._scalar(event)
+        elif event.tag not in (None, "!", *_COLLECTIONS):
+            raise SpaceError(f"not YAML that raybo reads: {self._place}: has the tag {event.tag}")
+        else:
+            value = self._mapping() if kind == "MappingStartEvent" else self._sequence()
+        if event.anchor:
+            self._anchored[event.anchor] = value, self._entries - before
+        return value
+
+    def _mapping(self) -> dict[Any, Any]:
+        found: dict[Any, Any] = {}
+        merged: list[Any] = []
+        seen: set[str] = set()
+        while (event := next(self._events)).__class__.__name__ != "MappingEndEvent":
+            if event.__class__.__name__ != "ScalarEvent":
+                raise SpaceError(f"{self._place}: its keys must be texts")
+            self._path.append(event.value)
+            if event.value in seen:
+                raise SpaceError(f"{self._place}: given twice; rename or drop one")
+            seen.add(event.value)
+            if event.value == "<<":
+                value = self._value(next(self._events))
+                merged += value if isinstance(value, list) else [value]
+                if not all(isinstance(other, dict) for other in merged):
+                    raise SpaceError(f"{self._place}: merges a mapping or a list of them")
+            else:
+                found[self._scalar(event)] = self._value(next(self._events))
+            self._path.pop()
+        for other in merged:
+            found = {**other, **found}
+        return found
+
+    def _sequence(self) -> list[Any]:
+        found = []
+        while (event := next(self._events)).__class__.__name__ != "SequenceEndEvent":
+            found.append(self._value(event))
+        return found
+
+    def _repeat(self, anchor: str) -> Any:
+        """Value of an alias."""
+        if anchor not in self._anchored:
+            raise SpaceError(f"{self._place}: there is no anchor &{anchor} before it")
+        known = self._anchored[anchor]
+        if known is None:
+            raise SpaceError(f"{self._place}: holds itself; write it without the alias")
+        value, size = known
+        self._entries += size
+        self._repeated += size
+        if self._repeated > MAX_REPEATED:
+            raise SpaceError(f"aliases repeat more than {MAX_REPEATED:,} entries; write fewer")
+        return value
+
+    @property
+    def _place(self) -> str:
+        return repr("/".join(self._path))
+
+
+def _scalar_reader() -> Callable[[Any], Any]:
+    """Function from events to numbers, texts and so on; each text is interpreted once."""
     import yaml  # noqa: PLC0415
 
-    bases: tuple[Any, ...] = (yaml.SafeLoader,)
-    if yaml.__with_libyaml__:
-        # libyaml reads several times as fast. What it reads is composed in Python: the composer of
-        # yaml.CSafeLoader overflows the stack of the process where a file is nested deeply.
-        composer, constructor = yaml.composer.Composer, yaml.constructor.SafeConstructor
-        parser = yaml.cyaml.CParser  # type: ignore[attr-defined]
-        bases = (composer, parser, constructor, yaml.resolver.Resolver)
+    reader, known = _scalars_class()(), dict[Any, Any]()
 
-    class Loader(*bases):  # type: ignore[misc]
+    def read(event: Any) -> Any:
+        key = event.tag, event.implicit, event.value
+        if key not in known:
+            tag = event.tag
+            if tag in (None, "!"):
+                tag = reader.resolve(yaml.ScalarNode, event.value, event.implicit)
+            known[key] = reader.construct_document(
+                yaml.ScalarNode(tag, event.value, event.start_mark, event.end_mark)
+            )
+        return known[key]
+
+    return read
+
+
+@cache
+def _scalars_class() -> Any:
+    import yaml  # noqa: PLC0415
+
+    class Scalars(yaml.constructor.SafeConstructor, yaml.resolver.Resolver):
         """Reads numbers as YAML 1.2 does; YAML 1.1 wants a dot and a sign: 1.0e-5, 1.0e+5."""
 
-        def __init__(self, text: str) -> None:
-            for base in bases:
-                base.__init__(self, *([text] if hasattr(base, "get_event") else []))
+        def __init__(self) -> None:
+            yaml.constructor.SafeConstructor.__init__(self)
+            yaml.resolver.Resolver.__init__(self)
 
     number = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
-    Loader.add_implicit_resolver("tag:yaml.org,2002:float", number, list("-+.0123456789"))
-    return Loader
+    Scalars.add_implicit_resolver("tag:yaml.org,2002:float", number, list("-+.0123456789"))
+    return Scalars
 
 
 def _text(source: str | Path) -> str:
@@ -92,27 +191,3 @@ def _text(source: str | Path) -> str:
         raise SpaceError(f"{source}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
         raise SpaceError(f"{source}: not a text in UTF-8") from None
-
-
-def _check_node(node: Any, path: tuple[str, ...], sizes: dict[int, int]) -> int:
-    """Number of nodes from `node` on, aliases expanded; refuses a key that is given twice."""
-    known = sizes.get(id(node))
-    if known is not None:  # an alias: each node is visited once
-        if known < 0:
-            raise SpaceError(f"{'/'.join(path)!r}: holds itself; write it without the alias")
-        return known
-    sizes[id(node)] = -1
-    children = []
-    if node.id == "mapping":
-        seen: set[str] = set()
-        for key, value in node.value:
-            where = (*path, str(key.value))
-            if where[-1] in seen:  # a loader would silently keep the last
-                raise SpaceError(f"{'/'.join(where)!r}: given twice; rename or drop one")
-            seen.add(where[-1])
-            children.append((value, where))
-    elif node.id == "sequence":
-        children = [(value, path) for value in node.value]
-    size = 1 + sum(_check_node(child, where, sizes) for child, where in children)
-    sizes[id(node)] = size
-    return size

@@ -2,12 +2,13 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 
 from raybo.errors import SpaceError
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
-from raybo.space.yaml import _loader_class, read_yaml, space_from_yaml
+from raybo.space.yaml import read_yaml, space_from_yaml
 
 TEXT = """
 lr: {type: float, low: 1e-5, high: 0.1, log: true}
@@ -97,15 +98,25 @@ def test_a_long_file_is_read_and_only_what_aliases_repeat_is_limited(monkeypatch
 
 def test_without_libyaml_the_same_is_read_and_refused(monkeypatch):
     monkeypatch.setattr("yaml.__with_libyaml__", False)
-    _loader_class.cache_clear()
-    try:
-        assert space_from_yaml("a: {type: float, low: 1e-5, high: 1}") == Space(
-            {"a": Float(1e-5, 1)}
-        )
-        with pytest.raises(SpaceError, match="nested too deeply"):
-            space_from_yaml("[" * 5000 + "]" * 5000)
-    finally:
-        _loader_class.cache_clear()
+    assert space_from_yaml("a: {type: float, low: 1e-5, high: 1}") == Space({"a": Float(1e-5, 1)})
+    with pytest.raises(SpaceError, match="nested too deeply"):
+        space_from_yaml("[" * 5000 + "]" * 5000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &x {p: 1, q: [2, 0x1F]}",
+        "a: &x {p: 1, q: 2}\nb: {<<: *x, q: 3}\n",
+        "a: &x {p: 1}\nb: &y {p: 2, q: 3}\nc:\n  <<: [*x, *y]\n  r: 4\n",
+        "- 2001-12-14\n- !!str 12\n- !!float 3\n- '5'\n- ~\n- yes\n- 0o7\n- 1_000\n",
+        "- &s text\n- *s\n- |\n  two\n  lines\n- >-\n  folded\n  text\n",
+        "!!map {a: !!seq [1], ? b : 2, 3: {}, ~: []}",
+        "--- 1\n...\n",
+    ],
+)
+def test_what_yaml_1_1_and_1_2_agree_on_is_read_as_pyyaml_does(text):
+    assert read_yaml(text) == yaml.safe_load(text)
 
 
 def test_a_file_in_another_encoding_is_refused(tmp_path):
@@ -126,7 +137,12 @@ def test_a_file_in_another_encoding_is_refused(tmp_path):
         ("a: {type: float, low: x, high: 1}\n", "'a': low must be a number .*, got 'x'"),
         ("a: {type: float, low: 0, hi: 1}\n", "'a': unknown key 'hi' for type 'float'"),
         ("no: {type: float, low: 0, high: 1}\n", "must be non-empty strings, got False; quote it"),
-        ("a: !!python/object:os.system {}\n", "not YAML"),
+        ("a: !!python/object:os.system {}\n", "not YAML that raybo reads: 'a': has the tag"),
+        ("a: !!python/name:os.system\n", "not YAML: could not determine a constructor"),
+        ("a: {}\n---\nb: {}\n", "more than one document"),
+        ("a: *b\n", "'a': there is no anchor &b before it"),
+        ("a: {<<: 3}\n", "'a/<<': merges a mapping or a list of them"),
+        ("a: {[b]: 3}\n", "'a': its keys must be texts"),
     ],
 )
 def test_a_bad_text_is_refused(text, message):
