@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 
 PUSH_SECONDS = 5.0  # between two uploads
 _SEGMENT = 2**20  # bytes of a segment
-_STALE = 6 * PUSH_SECONDS  # a remote writer without an upload for this long is dead
+_STALE = 6 * PUSH_SECONDS  # a writer elsewhere without an upload for this long is dead
 _SLUG = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 
 
@@ -166,12 +166,14 @@ class RemoteStore:
     def holder(self) -> dict[str, Any]:
         """Return who writes the journal now."""
         holder = self._read_holder()
-        return holder if self._is_live(holder, {}) else {}
+        here = self._is_alive_here(holder)
+        recent = time.time() - holder.get("beat", 0) < _STALE
+        return holder if here or (here is None and recent) else {}
 
     def fetch(self, who: Mapping[str, Any]) -> None:
         """Copy the journal into the spool; bytes that were never uploaded are kept."""
         holder = self._read_holder()
-        if self._is_live(holder, who):
+        if holder.get("session") != who.get("session", "") and self._writes_on(holder):
             raise JournalError(
                 f"study {self.location!r} is being run by pid {holder.get('driver')} on "
                 f"{holder.get('host')}; wait until it ends, or use another name"
@@ -248,12 +250,30 @@ class RemoteStore:
         except (OSError, ValueError):
             return {}
 
-    def _is_live(self, holder: Mapping[str, Any], who: Mapping[str, Any]) -> bool:
-        if not holder or holder.get("closed") or holder.get("session") == who.get("session", ""):
+    def _is_alive_here(self, holder: Mapping[str, Any]) -> bool | None:
+        """Whether a holder is at work; None where it runs on another machine."""
+        if not holder or holder.get("closed"):
             return False
-        if holder.get("host") == socket.gethostname():
-            return "driver" in holder and process_is_alive(holder["driver"])
-        return bool(time.time() - holder.get("beat", 0) < _STALE)
+        if holder.get("host") != socket.gethostname():
+            return None
+        return "driver" in holder and process_is_alive(holder["driver"])
+
+    def _writes_on(self, holder: Mapping[str, Any]) -> bool:
+        """Whether a holder is at work; one on another machine is watched.
+
+        Its heartbeat is only compared with itself: the clocks of two machines differ, and are set.
+        """
+        alive = self._is_alive_here(holder)
+        if alive is not None:
+            return alive
+        logger.warning(
+            "%s: looking for %g s whether pid %s on %s still writes to it",
+            *(self.location, _STALE, holder.get("driver"), holder.get("host")),
+        )
+        end = time.monotonic() + _STALE
+        while (now := self._read_holder() or holder) == holder and time.monotonic() < end:
+            time.sleep(min(PUSH_SECONDS, _STALE) / 5)
+        return now != holder and not now.get("closed")
 
     def _beat(self, closing: bool) -> None:
         holder = {**self._claim, "beat": time.time(), "closed": closing}

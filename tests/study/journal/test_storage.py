@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -156,6 +158,40 @@ def test_a_remote_study_has_one_writer(tmp_path: Path) -> None:
         first.push(0)
     second.push(0, closing=True)
     assert second.holder() == {}
+
+
+@pytest.mark.usefixtures("spool")
+@pytest.mark.parametrize("ahead", [-86400, 0, 86400])  # seconds, of the clock of the other machine
+def test_a_writer_elsewhere_is_known_by_its_next_sign_of_life_whatever_its_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: int
+) -> None:
+    monkeypatch.setattr(storage, "_STALE", 0.5)
+    other, clock = remote(tmp_path), time.time
+    other.fetch({"driver": 1, "session": "a", "host": "elsewhere"})
+    Journal(other.folder).close()
+    written, enough = threading.Event(), threading.Event()
+
+    def beat() -> None:
+        while not enough.wait(0.1):
+            other.push(0)
+            written.set()
+
+    thread = threading.Thread(target=beat)
+    offset = {thread: ahead}
+    monkeypatch.setattr(
+        storage.time, "time", lambda: clock() + offset.get(threading.current_thread(), 0)
+    )
+    thread.start()
+    try:
+        assert written.wait(10)
+        with pytest.raises(JournalError, match="is being run by pid 1 on elsewhere"):
+            remote(tmp_path).fetch({"driver": 2, "session": "b"})
+    finally:
+        enough.set()
+        thread.join()
+    remote(tmp_path).fetch({"driver": 2, "session": "b"})  # it says nothing any more
+    with pytest.raises(JournalError, match="another writer took over"):
+        other.push(0)
 
 
 def test_any_file_system_of_pyarrow_will_do(tmp_path: Path, spool: Path) -> None:
