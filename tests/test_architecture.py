@@ -19,7 +19,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # A module imports only from its own layer or from those it may reach.
 LAYERS = [
     *("arrays", "bytecode", "errors", "space", "surrogate", "acquisition", "methods", "study"),
-    *("report", "result", "runtime", "tune", "benchmarks"),
+    *("report", "result", "runtime", "tune", "optuna", "benchmarks"),
 ]
 BELOW = {layer: set(LAYERS[: i + 1]) for i, layer in enumerate(LAYERS)}
 TORCH = {"surrogate", "acquisition", "methods", "benchmarks"}
@@ -31,6 +31,7 @@ REGISTRIES = {
     "__init__.py",
     "methods/registry.py",
     "tune/__init__.py",
+    "optuna/__init__.py",
     "benchmarks/cli.py",
     "benchmarks/faults/kills.py",
     "benchmarks/faults/damage.py",
@@ -110,8 +111,8 @@ def test_no_module_needs_a_unix_system_when_it_is_imported() -> None:
 
 
 def test_package_files_hold_only_a_docstring() -> None:
-    # raybo.tune has the public name RayBOSearch, loaded on first use as those of raybo are.
-    public = {PACKAGE, PACKAGE / "tune"}
+    # raybo.tune and raybo.optuna have public names, loaded on first use as those of raybo are.
+    public = {PACKAGE, PACKAGE / "tune", PACKAGE / "optuna"}
     for path in PACKAGE.rglob("__init__.py"):
         if path.parent not in public:
             body = ast.parse(path.read_text()).body
@@ -126,10 +127,11 @@ def test_package_files_hold_only_a_docstring() -> None:
         "import raybo; raybo.Space; raybo.Box; raybo.Float; raybo.Choice",
         "import raybo.cli",
         "import raybo.tune",
+        "import raybo.optuna",
     ],
 )
 def test_importing_raybo_loads_nothing_heavy(code: str) -> None:
-    heavy = "{'torch', 'ray', 'pandas', 'plotly', 'scipy.stats'}"
+    heavy = "{'torch', 'ray', 'optuna', 'pandas', 'plotly', 'scipy.stats'}"
     script = f"{code}; import sys; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ import numpy as np
 from raybo.arrays import Array, Bools
 
 Memo = Mapping[str, Any]
+NOTED = "noted"  # entry of a memo: what several methods noted, by their names
 
 
 @dataclass(frozen=True)
@@ -127,9 +128,30 @@ class Data:
             excess=self.excess[:0],
         )
 
+    def without_fits(self) -> Data:
+        """The data without earlier fits, which were of other losses at the same points."""
+        return replace(
+            self,
+            memos=_without_fits(self.memos),
+            pending_memos=_without_fits(self.pending_memos),
+            failed_memos=_without_fits(self.failed_memos),
+        )
+
     def best_rows(self, n: int = 3) -> Array:
         """The n rows of least loss, best first; those within all bounds before the others."""
         return np.asarray(self.X[np.lexsort((self.loss, ~self.feasible))[:n]])
+
+
+def _without_fits(memos: Iterable[Memo]) -> tuple[Memo, ...]:
+    """Memos, and those of the methods inside them, without the mark of a fit."""
+    return tuple(_without_fit(memo) for memo in memos)
+
+
+def _without_fit(memo: Memo) -> Memo:
+    kept = {key: entry for key, entry in memo.items() if key != "fitted"}
+    if NOTED in kept:
+        kept[NOTED] = {name: _without_fit(own) for name, own in kept[NOTED].items()}
+    return kept
 
 
 @dataclass(frozen=True)

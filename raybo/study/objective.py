@@ -18,25 +18,41 @@ class Objective:
     """What is optimised: the entry `metric` of the result, to its `mode` ("min" or "max").
 
     `constraints` are bounds (low, high) of other entries, by their names; None is no bound.
+    `others` are further metrics to optimise, with their modes: each trial minimises another
+    weighting of all of them (`raybo.study.scalarisation`).
     """
 
     mode: str = "min"
     metric: str | None = None
     constraints: Constraints = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.mode not in ("min", "max"):
-            raise StudyError(f"mode must be 'min' or 'max', got {self.mode!r}")
+        for mode in (self.mode, *self.others.values()):
+            if mode not in ("min", "max"):
+                raise StudyError(f"mode must be 'min' or 'max', got {mode!r}")
         object.__setattr__(self, "constraints", checked_constraints(self.constraints))
-        if self.metric in self.constraints:
+        for metric in {self.metric, *self.others} & {*self.constraints}:
             raise StudyError(
-                f"{self.metric!r} is the metric, which is optimised; a constraint is on another "
+                f"{metric!r} is the metric, which is optimised; a constraint is on another "
                 "entry of the result"
             )
 
     def loss(self, value: float) -> float:
         """Return the loss of a value: smaller is better."""
         return value if self.mode == "min" else -value
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Names of the entries that a result must hold beside the metric."""
+        return (*self.constraints, *self.others)
+
+    def losses(self, value: float, extra: Mapping[str, Any]) -> list[float]:
+        """Return the loss of a value, then those of the other metrics among the extra entries."""
+        found = [self.loss(value)]
+        for name, mode in self.others.items():
+            found.append(Objective(mode).loss(self._entry(extra, name)))
+        return found
 
     def better(self, a: float, b: float) -> bool:
         """Return whether value `a` is better than value `b`."""
@@ -46,7 +62,7 @@ class Objective:
         """Return by how much the entries of a result exceed each bound; allowed where <= 0."""
         found = []
         for name, (low, high) in self.constraints.items():
-            value = self._bounded(extra, name)
+            value = self._entry(extra, name)
             found += [] if low is None else [low - value]
             found += [] if high is None else [value - high]
         return found
@@ -84,15 +100,16 @@ class Objective:
                 f"none of them is the metric {metric!r}"
             )
         extra = {str(k): v for k, v in result.items() if k != metric}
-        for name in self.constraints:
-            extra[name] = self._bounded(extra, name)
+        for name in self.entries:
+            extra[name] = self._entry(extra, name)
         return finite_number(result[metric], f"the metric {metric!r} is"), extra
 
-    def _bounded(self, extra: Mapping[str, Any], name: str) -> float:
+    def _entry(self, extra: Mapping[str, Any], name: str) -> float:
         if name not in extra:
+            why = "constraints= bounds" if name in self.constraints else "is a metric too"
             raise MetricError(
                 f"the result has the entries {sorted(extra)} beside the metric, "
-                f"none of them is {name!r}, which constraints= bounds"
+                f"none of them is {name!r}, which {why}"
             )
         return finite_number(extra[name], f"the entry {name!r} is")
 

@@ -18,6 +18,7 @@ from raybo.errors import ObjectiveError, SpaceExhausted, StudyError, SurrogateEr
 from raybo.methods.base import FULL, Data, Effort, Method, Proposal, lane_of
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective, finite_number
+from raybo.study.scalarisation import draw_weights, scalarised
 from raybo.study.trial import SAYS_NOTHING, SAYS_SOMETHING, State, Trial, TrialRecord, best_of
 
 logger = logging.getLogger(__name__)
@@ -114,12 +115,13 @@ class Study:
         """
         trial = self._pending_trial(number)
         extra = self._checked_extra(number, extra)
-        bounded = [extra[name] for name in self.objective.constraints]
+        entries = [extra[name] for name in self.objective.entries]
         try:
             found = finite_number(value, "the value is")
             self.objective.excess(extra)
+            self.objective.losses(found, extra)
         except ObjectiveError as error:
-            if not any(_is_not_finite(given) for given in (value, *bounded)):
+            if not any(_is_not_finite(given) for given in (value, *entries)):
                 raise StudyError(
                     f"trial {number}: {error}; tell a number, or use fail(number, reason)"
                 ) from None
@@ -127,13 +129,13 @@ class Study:
         return self.settle(replace(trial, state=State.DONE, value=found, extra=extra))
 
     def _checked_extra(self, number: int, extra: Any) -> dict[str, Any]:
-        """The other outcomes of a trial as a dict that holds all that is bounded."""
+        """The other outcomes of a trial as a dict that holds all that the objective needs."""
         if extra is not None and not isinstance(extra, Mapping):
             raise StudyError(f"trial {number}: extra is {extra!r}, not a dict of outcomes")
-        missing = [name for name in self.objective.constraints if name not in (extra or {})]
+        missing = [name for name in self.objective.entries if name not in (extra or {})]
         if missing:
             raise StudyError(
-                f"trial {number}: the constraints bound {missing[0]!r}, which was not told; tell "
+                f"trial {number}: {missing[0]!r} is bounded, or a metric, and was not told; tell "
                 f"it as extra={{{missing[0]!r}: ...}}, or use fail(number, reason)"
             )
         return dict(extra or {})
@@ -218,11 +220,11 @@ class Study:
         told = [t for t in lane if t.state is State.DONE]
         failed = [t for t in lane if t.state is State.FAILED and t.counts]
         pending = [t for t in lane if t.state is State.PENDING]
-        return Data(
+        data = Data(
             number=number,
             seed=self.seed,
             X=self._stack(told),
-            loss=np.array([self.objective.loss(t.value) for t in told if t.value is not None]),
+            loss=self._losses(told, number),
             memos=tuple(t.memo for t in told),
             pending=self._stack(pending),
             pending_memos=tuple(t.memo for t in pending),
@@ -232,6 +234,16 @@ class Study:
             failed_memos=tuple(t.memo for t in failed),
             cache=self._cache,
         )
+        return data.without_fits() if self.objective.others else data
+
+    def _losses(self, told: list[Trial], number: int) -> Array:
+        """What trial `number` is to minimise, of each trial told: (n,)."""
+        goal = self.objective
+        losses = [goal.losses(t.value, t.extra) for t in told if t.value is not None]
+        every = np.array(losses).reshape(len(losses), 1 + len(goal.others))
+        if not goal.others:
+            return np.asarray(every[:, 0])
+        return scalarised(every, draw_weights(every.shape[1], self.seed, number))
 
     def _stack(self, trials: list[Trial]) -> Array:
         width = self.space.dim if self.space.dense else 0

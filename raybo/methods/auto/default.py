@@ -22,7 +22,7 @@ from raybo.arrays import Array
 from raybo.errors import SurrogateError
 from raybo.methods.addtree.default import AddTree
 from raybo.methods.auto.shares import log_densities, shares
-from raybo.methods.base import Data, Memo, Method, Proposal
+from raybo.methods.base import NOTED, Data, Memo, Method, Proposal
 from raybo.methods.bo.default import Bo, design_size
 from raybo.methods.egp.default import Egp
 from raybo.methods.model import Modelled, in_losses
@@ -37,7 +37,6 @@ logger = logging.getLogger(__name__)
 
 # raybo/methods/auto/assumptions.py says what each of them assumes.
 MEMBERS: dict[str, Callable[..., Modelled]] = {"bo": Bo, "egp": Egp, "addtree": AddTree}
-NOTED = "noted"  # what the members note, by their names
 
 
 @dataclass(frozen=True)
