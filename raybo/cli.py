@@ -109,8 +109,8 @@ def demo(trials: int, workers: int, seed: int, dim: int, storage: str, quiet: bo
     import secrets
 
     from raybo.demo import OPTIMUM, OPTIONS, objective
-    from raybo.report.html import write_report
     from raybo.space.box import Box
+    from raybo.views.html import write_report
 
     click.echo(f"Branin, its 2 coordinates hidden among {dim:,}, {workers} workers", err=True)
     result = _optimize(
@@ -233,7 +233,7 @@ def resume(
 @json_option
 def status(name: str, storage: str, as_json: bool) -> None:
     """Show how far the study NAME is; it may be running."""
-    from raybo.report.status import status_of, status_table
+    from raybo.views.status import status_of, status_table
 
     facts = status_of(name, storage)
     if as_json:
@@ -249,8 +249,8 @@ def list_command(storage: str, as_json: bool) -> None:
     """List all studies."""
     import dataclasses
 
-    from raybo.report.status import study_table
     from raybo.study.outcome import list_studies
+    from raybo.views.status import study_table
 
     studies = list_studies(storage)
     if as_json:
@@ -324,9 +324,9 @@ def export(name: str, to: str, output: Path | None, raw: bool, storage: str) -> 
     In a CSV file, a text that a spreadsheet would run as a formula gets an apostrophe in front.
     The file of --to optuna is an SQLite database: `optuna-dashboard sqlite:///FILE` shows it.
     """
-    from raybo.report.export import SUFFIXES, write_table
     from raybo.result import load_result
     from raybo.study.journal.storage import slug
+    from raybo.views.export import SUFFIXES, write_table
 
     result = load_result(name, storage)
     path = output or Path(slug(result.name) + SUFFIXES[to])
@@ -341,7 +341,7 @@ def export(name: str, to: str, output: Path | None, raw: bool, storage: str) -> 
 @storage_option
 def dashboard(name: str, host: str, port: int, storage: str) -> None:
     """Watch the study NAME in optuna-dashboard, while it runs or after; Ctrl-C ends it."""
-    from raybo.report.dashboard import serve
+    from raybo.views.dashboard import serve
 
     serve(name, storage, host, port, click.echo)
 
@@ -383,8 +383,8 @@ def _finish(
     result: Result, storage: str, trials: int | None, objective: str | None = None
 ) -> None:
     """Print the result and the next commands; exit with 130 after an interrupt."""
-    from raybo.report.status import closing_text
     from raybo.runtime.resume import resume_hint
+    from raybo.views.status import closing_text
 
     more = 2 * trials if trials and len(result.trials) >= trials else None
     hint = resume_hint(result.name, storage, result.objective, True, objective, more)

@@ -51,7 +51,7 @@ class Result(Outcome):
 
         `space.from_json(json.loads(text))` gives it back, also a vector of 10^9 coordinates.
         """
-        from raybo.report import text
+        from raybo.views import text
 
         return None if self.best_trial is None else text.json_text(self, self.best_trial)
 
@@ -69,7 +69,7 @@ class Result(Outcome):
             When the study cannot tell: too few values, all values equal, or a box of too many
             coordinates.
         """
-        from raybo.report import summary
+        from raybo.views import summary
 
         return summary.importances(self)
 
@@ -78,73 +78,73 @@ class Result(Outcome):
 
         Buttons switch to a log scale.
         """
-        from raybo.report import plots
-        from raybo.report.summary import Sheet
+        from raybo.views import plots
+        from raybo.views.summary import Sheet
 
         return plots.plot_history(Sheet(self), optimum)
 
     def plot_importances(self) -> Any:
         """Return a figure of how much each parameter matters."""
-        from raybo.report import plots
-        from raybo.report.summary import Sheet
+        from raybo.views import plots
+        from raybo.views.summary import Sheet
 
         return plots.plot_importances(Sheet(self))
 
     def plot_contour(self) -> Any:
         """Return a figure of the model's mean over the two parameters that matter most."""
-        from raybo.report import plots
-        from raybo.report.summary import Sheet
+        from raybo.views import plots
+        from raybo.views.summary import Sheet
 
         return plots.plot_contour(Sheet(self))
 
     def plot_slices(self) -> Any:
         """Return a figure of the values against each of the parameters that matter most."""
-        from raybo.report import plots
-        from raybo.report.summary import Sheet
+        from raybo.views import plots
+        from raybo.views.summary import Sheet
 
         return plots.plot_slices(Sheet(self))
 
     def plot_parallel(self) -> Any:
         """Return a figure of the trials in parallel coordinates."""
-        from raybo.report import plots
-        from raybo.report.summary import Sheet
+        from raybo.views import plots
+        from raybo.views.summary import Sheet
 
         return plots.plot_parallel(Sheet(self))
 
     def plot_timeline(self) -> Any:
         """Return a figure of the trial that each worker ran at each moment."""
-        from raybo.report import plots
-        from raybo.report.summary import Sheet
+        from raybo.views import plots
+        from raybo.views.summary import Sheet
 
         return plots.plot_timeline(Sheet(self))
 
     def plot_tree(self) -> Any:
         """Return a figure of the values of each branch of a conditional space."""
-        from raybo.report import plots
-        from raybo.report.summary import Sheet
+        from raybo.views import plots
+        from raybo.views.summary import Sheet
 
         return plots.plot_tree(Sheet(self))
 
     def plot_directions(self) -> Any:
         """Return a figure of the directions that `rpp` or `ridge` learnt."""
-        from raybo.report import plots
-        from raybo.report.summary import Sheet
+        from raybo.views import plots
+        from raybo.views.summary import Sheet
 
         return plots.plot_directions(Sheet(self))
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write an HTML report."""
-        from raybo.report import html
+        from raybo.views import html
 
         html.write_report(self, path)
 
     def __repr__(self) -> str:
-        from raybo.report import text
+        from raybo.views import text
 
         return text.outcome_text(self)
 
     def _repr_html_(self) -> str:
-        from raybo.report import text
+        from raybo.views import text
 
         return text.outcome_html(self)
 

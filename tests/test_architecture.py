@@ -19,7 +19,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # A module imports only from its own layer or from those it may reach.
 LAYERS = [
     *("arrays", "bytecode", "errors", "space", "surrogate", "acquisition", "methods", "study"),
-    *("report", "result", "runtime", "tune", "optuna", "benchmarks"),
+    *("views", "callbacks", "result", "runtime", "tune", "optuna", "benchmarks"),
 ]
 BELOW = {layer: set(LAYERS[: i + 1]) for i, layer in enumerate(LAYERS)}
 TORCH = {"surrogate", "acquisition", "methods", "benchmarks"}

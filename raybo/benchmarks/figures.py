@@ -14,7 +14,7 @@ from raybo.benchmarks.compare import curve
 from raybo.benchmarks.problems.base import BenchmarkError
 from raybo.benchmarks.records import Record
 from raybo.benchmarks.scores import Scale, Scores, best_loss
-from raybo.report.plots import CONFIG
+from raybo.views.plots import CONFIG
 
 try:
     import plotly.graph_objects as go

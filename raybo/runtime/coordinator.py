@@ -19,7 +19,6 @@ from enum import StrEnum
 from typing import Any
 
 from raybo.errors import JournalError
-from raybo.report.progress import Progress
 from raybo.runtime.backend import Backend
 from raybo.runtime.evaluations.evaluate import Evaluation
 from raybo.runtime.evaluations.failures import MAX_LOSSES, Failure
@@ -35,6 +34,7 @@ from raybo.study.journal.journal import timestamp
 from raybo.study.objective import Objective
 from raybo.study.outcome import Stop
 from raybo.study.trial import TrialRecord
+from raybo.views.progress import Progress
 
 
 class Command(StrEnum):

@@ -14,7 +14,6 @@ import ray
 from ray import exceptions
 
 from raybo.errors import RayboError, StudyError, StudyFailed
-from raybo.report.live import View
 from raybo.runtime.actor import CoordinatorActor
 from raybo.runtime.coordinator import Command, News
 from raybo.runtime.deaths import MAX_DEATHS, Deaths
@@ -30,6 +29,7 @@ from raybo.runtime.timeouts import (
 from raybo.space.any_space import AnySpace
 from raybo.study.journal.storage import slug
 from raybo.study.trial import Trial, TrialRecord, decode
+from raybo.views.live import View
 
 logger = logging.getLogger(__name__)
 

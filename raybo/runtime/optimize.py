@@ -12,7 +12,6 @@ from typing import Any
 from raybo import __version__
 from raybo.methods.base import Method
 from raybo.methods.registry import build_method, describe_method
-from raybo.report.live import make_view
 from raybo.result import Result
 from raybo.runtime.arguments import (
     check_folder,
@@ -40,6 +39,7 @@ from raybo.study.journal.record import Record
 from raybo.study.journal.storage import open_store, spool_folder
 from raybo.study.names import fresh_name
 from raybo.study.objective import Constraints, Objective
+from raybo.views.live import make_view
 
 
 @explain_unknown

@@ -7,12 +7,12 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 
 from raybo.methods.base import lane_of
-from raybo.report.progress import LaneStatus, Progress
-from raybo.report.text import config_line
 from raybo.runtime.session import Settings
 from raybo.study.journal.record import Entry
 from raybo.study.objective import Objective
 from raybo.study.trial import State, TrialRecord
+from raybo.views.progress import LaneStatus, Progress
+from raybo.views.text import config_line
 
 RECENT_TRIALS = 50  # the rate is measured over these
 

@@ -16,7 +16,6 @@ import pytest
 from raybo.errors import JournalError, StudyFailed
 from raybo.methods.base import Data, Proposal
 from raybo.methods.random_search import RandomSearch
-from raybo.report.progress import Progress
 from raybo.runtime.backend import ProposerFailed, ProposerLost
 from raybo.runtime.coordinator import Command, Coordinator, News
 from raybo.runtime.evaluations.evaluate import Evaluation
@@ -32,6 +31,7 @@ from raybo.study.journal.storage import FolderStore, Store
 from raybo.study.objective import Objective
 from raybo.study.outcome import Stop
 from raybo.study.trial import State, TrialRecord
+from raybo.views.progress import Progress
 
 SPACE = Space({"x": Float(0, 1)})
 SETTINGS = Settings(

@@ -28,8 +28,6 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from raybo.errors import RayboError
-from raybo.report.export import table
-from raybo.report.status import status_of, status_table, study_table
 from raybo.result import load_result
 from raybo.runtime.resume import resume_arguments
 from raybo.space.yaml import space_from_yaml
@@ -37,6 +35,8 @@ from raybo.study.journal.journal import JOURNAL_FILE, LOCK_FILE, Journal
 from raybo.study.optimizer import Optimizer
 from raybo.study.outcome import list_studies
 from raybo.tune.searcher import RayBOSearch
+from raybo.views.export import table
+from raybo.views.status import status_of, status_table, study_table
 
 _SPACE = {
     "lr": {"type": "float", "low": 1e-5, "high": 0.1, "log": True},

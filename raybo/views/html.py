@@ -18,9 +18,13 @@ from typing import Any
 import raybo
 from raybo.errors import RayboError, StudyError
 from raybo.methods.auto.assumptions import ASSUMPTIONS
-from raybo.report import plots, summary
-from raybo.report.summary import Sheet, short
-from raybo.report.text import (
+from raybo.space.columns import Column
+from raybo.space.values import listed
+from raybo.study.outcome import Outcome, encodable
+from raybo.study.trial import State, Trial
+from raybo.views import plots, summary
+from raybo.views.summary import Sheet, short
+from raybo.views.text import (
     EXACT_COORDINATES,
     duration,
     json_text,
@@ -28,10 +32,6 @@ from raybo.report.text import (
     python_text,
     shorten,
 )
-from raybo.space.columns import Column
-from raybo.space.values import listed
-from raybo.study.outcome import Outcome, encodable
-from raybo.study.trial import State, Trial
 
 try:
     import jinja2

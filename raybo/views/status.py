@@ -13,12 +13,12 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from raybo.report.text import EXACT_COORDINATES, config_text, method_text, number, printable
 from raybo.space.definition import space_from_definition
 from raybo.study.journal.record import Record
 from raybo.study.journal.storage import open_store, slug
 from raybo.study.outcome import Outcome, StudySummary, best_record, load_record, summarize
 from raybo.study.trial import State, TrialRecord
+from raybo.views.text import EXACT_COORDINATES, config_text, method_text, number, printable
 
 _REASONS = 5  # most frequent failures that are shown
 _STYLES = {"running": "cyan", "finished": "green", "damaged": "red", "error": "red"}

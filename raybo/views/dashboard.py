@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 
 from raybo.errors import RayboError
-from raybo.report.optuna_mirror import Mirror, import_extra
 from raybo.study.outcome import Outcome
+from raybo.views.optuna_mirror import Mirror, import_extra
 
 _PERIOD = 2.0  # seconds between two reads of the journal
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raybo.errors import StudyError
-from raybo.report.optuna_mirror import box_cells, text, write_optuna
 from raybo.space.box import Box
 from raybo.study.outcome import Outcome
+from raybo.views.optuna_mirror import box_cells, text, write_optuna
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,13 +14,13 @@ import numpy as np
 
 from raybo.arrays import Array
 from raybo.errors import RayboError, StudyError
-from raybo.report import summary
-from raybo.report.summary import Scale, Sheet, column_ticks
-from raybo.report.text import shorten
 from raybo.space.box import Box
 from raybo.space.columns import Column
 from raybo.study.outcome import Outcome, encodable
 from raybo.study.trial import State
+from raybo.views import summary
+from raybo.views.summary import Scale, Sheet, column_ticks
+from raybo.views.text import shorten
 
 try:
     import plotly.graph_objects as go

@@ -21,8 +21,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from raybo.report.progress import LaneStatus, Progress
-from raybo.report.text import duration, number, printable, rate
+from raybo.views.progress import LaneStatus, Progress
+from raybo.views.text import duration, number, printable, rate
 
 _LINE_EVERY = (5.0, 60.0)  # seconds between plain lines: at the start, and in a long run
 _NEW_BEST_EVERY = 1.0  # seconds

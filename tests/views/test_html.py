@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 
 from raybo.errors import StudyError
-from raybo.report import plots
-from raybo.report.html import render, write_report
-from raybo.report.summary import Sheet
 from raybo.result import Result
 from raybo.space.box import Box
 from raybo.space.parameters import Float
 from raybo.space.space import Space
 from raybo.study.optimizer import Optimizer
 from raybo.study.trial import State, Trial
+from raybo.views import plots
+from raybo.views.html import render, write_report
+from raybo.views.summary import Sheet
 
 Make = Callable[..., Result]
 PLOTS = [

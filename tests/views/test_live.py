@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from raybo.report.live import Frame, LineView, NotebookView, SilentView, TerminalView, make_view
-from raybo.report.progress import LaneStatus, Progress
+from raybo.views.live import Frame, LineView, NotebookView, SilentView, TerminalView, make_view
+from raybo.views.progress import LaneStatus, Progress
 
 RUNNING = Progress(
     name="tune-1",

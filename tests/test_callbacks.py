@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from raybo.callbacks import MLflow, TensorBoard, WandB, flat
 from raybo.errors import RayboError
-from raybo.report.callbacks import MLflow, TensorBoard, WandB, flat
 from raybo.study.trial import State, Trial
 
 TRIALS = [

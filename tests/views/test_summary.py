@@ -9,14 +9,14 @@ import pytest
 from scipy.stats import spearmanr
 
 from raybo.errors import StudyError
-from raybo.report import plots, summary
-from raybo.report.summary import Scale, Sheet, column_ticks, round_numbers, short
 from raybo.result import Result
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Float, Int
 from raybo.space.space import Space
 from raybo.study.optimizer import Optimizer
 from raybo.study.trial import State, Trial
+from raybo.views import plots, summary
+from raybo.views.summary import Scale, Sheet, column_ticks, round_numbers, short
 
 Make = Callable[..., Result]
 
