@@ -32,7 +32,7 @@ PAGES = ["README.md", "CONTRIBUTING.md"]
 COMMAND_PAGES = [*PAGES, "cluster/README.md", "examples/RESULTS.md"]
 # Budgets of the documentation, and what a test run affords; its cluster has four CPUs, no GPU.
 SMALLER = [
-    (r"\b(max_trials|num_samples)=\d+", r"\1=4"),
+    (r"\b(max_trials|num_samples|n_trials)=\d+", r"\1=4"),
     (r"\b(workers|max_concurrent_trials)=\d+", r"\1=2"),
     (r'"num_gpus": [\d.]+', '"num_gpus": 0'),
 ]

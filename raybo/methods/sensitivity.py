@@ -15,9 +15,9 @@ import torch
 
 from raybo.arrays import Array, Indices
 from raybo.errors import StudyError
-from raybo.methods.bo.default import design_size
 from raybo.methods.model import mixed_kernel
 from raybo.space.any_space import AnySpace
+from raybo.space.design import design_size
 from raybo.surrogate.gp import GP
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.map import FREE_NOISE, fit, mostly_noise, starting_theta

@@ -19,6 +19,11 @@ ELEMENTS = 16  # of a sequence looked at for each that is allowed, and for a blo
 MAX_DIM = 21201  # scipy.stats.qmc.Sobol has direction numbers for so many columns
 
 
+def design_size(dim: int) -> int:
+    """Points of the initial design: two more than columns, so that a line can be fitted; <= 10."""
+    return min(10, dim + 2)
+
+
 def sobol(space: AnySpace, n: int, seed: int, start: int = 0) -> Array:
     """Return elements start .. start + n of a scrambled Sobol sequence, snapped.
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ray.tune.result import DEFAULT_METRIC
 from ray.tune.search import (
     UNDEFINED_METRIC_MODE,
     UNDEFINED_SEARCH_SPACE,
@@ -45,6 +44,7 @@ from raybo.tune.space.param_space import (
 from raybo.tune.state import (
     check_objective,
     method_to_json,
+    objective_of,
     read_state,
     restored_method,
     restored_points,
@@ -67,12 +67,14 @@ class RayBOSearch(Searcher):
         A Space, Box or dict of parameters of raybo, whose configs the trainable then gets. By
         default the `param_space` of the Tuner, with Tune's own domains, is searched.
     metric, mode
-        What to optimise, and "min" or "max"; by default those of the TuneConfig.
+        What to optimise, and "min" or "max"; by default those of the TuneConfig. With a list of
+        metrics, each with its mode, every trial minimises another weighting of them, and
+        `raybo.tune.pareto_front` returns the results that no other one beats.
     points_to_evaluate
         Configs to try first, nested or flat ("net/lr"). What they leave open is drawn at random.
     evaluated_rewards
-        Values of the metric at these points, which are then not evaluated again; with constraints,
-        dicts of the metric and of all that is bounded.
+        Values of the metric at these points, which are then not evaluated again; with constraints
+        or several metrics, dicts of all of them.
     method, method_options
         Name of a method and its options, or a method object.
     max_concurrent
@@ -94,8 +96,8 @@ class RayBOSearch(Searcher):
     def __init__(
         self,
         space: Any = None,
-        metric: str | None = None,
-        mode: str | None = None,
+        metric: str | Sequence[str] | None = None,
+        mode: str | Sequence[str] | None = None,
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
         *,
         evaluated_rewards: Sequence[float | Mapping[str, Any]] | None = None,
@@ -106,8 +108,8 @@ class RayBOSearch(Searcher):
         constraints: Constraints | None = None,
     ) -> None:
         check_objective(metric, mode)
-        self._constraints = Objective(metric=metric, constraints=constraints or {}).constraints
-        super().__init__(metric=metric, mode=mode)
+        self._constraints = objective_of(metric, mode, constraints or {}).constraints
+        super().__init__(metric=metric, mode=mode)  # type: ignore[arg-type]  # Ray allows lists
         if isinstance(method, str) and method not in METHODS:
             raise MethodError(
                 f"method {method!r} is not known; choose one of {', '.join(METHODS)}"
@@ -133,14 +135,15 @@ class RayBOSearch(Searcher):
 
     def set_search_properties(
         self,
-        metric: str | None,
-        mode: str | None,
+        metric: str | Sequence[str] | None,
+        mode: str | Sequence[str] | None,
         config: dict[str, Any],
         **spec: Any,  # noqa: ARG002  (Ray's signature)
     ) -> bool:
         """Take metric, mode and param_space; return whether the param_space is searched."""
         check_objective(metric, mode)
-        self._metric, self._mode = metric or self._metric, mode or self._mode
+        self._metric = metric or self._metric  # type: ignore[assignment]
+        self._mode = mode or self._mode  # type: ignore[assignment]
         _ = self._objective  # refuses constraints on the metric itself
         if self._space is not None:
             return False
@@ -212,7 +215,7 @@ class RayBOSearch(Searcher):
         """Add what is known of a point; keys that are not searched are ignored.
 
         Without a value the last intermediate one counts; NaN, infinities and errors are failures.
-        With constraints the value is a dict of the metric and of all that is bounded.
+        With constraints or several metrics the value is a dict of all of them.
 
         Raises
         ------
@@ -232,12 +235,12 @@ class RayBOSearch(Searcher):
         inner, _ = self._space.read(parameters, strict=False)
         objective = self._objective
         result = value if isinstance(value, Mapping) else {str(objective.metric): value}
-        wanted = [] if error else [str(objective.metric), *objective.constraints]
+        wanted = [] if error else [str(objective.metric), *objective.entries]
         missing = [name for name in wanted if lookup(result, name) is None]
         if missing:
             raise StudyError(
-                f"the point {dict(parameters)} has no {missing[0]!r}; with constraints= the value "
-                f"of a point is a dict with {', '.join(wanted)}"
+                f"the point {dict(parameters)} has no {missing[0]!r}; with constraints= or "
+                f"several metrics the value of a point is a dict with {', '.join(wanted)}"
             )
         trial = Trial(self._trials.take_number(), inner)
         finish(trial, result, error, objective)
@@ -263,7 +266,7 @@ class RayBOSearch(Searcher):
             result = getattr(trial, "last_result", None) or getattr(trial, "metrics", None) or {}
             error = getattr(trial, "status", "") == "ERROR" or getattr(trial, "error", None)
             value = lookup(result, metric)
-            if self._constraints and value is not None:
+            if self._objective.entries and value is not None:
                 value = {**result, str(self._objective.metric): value}
             try:
                 self.add_evaluated_point(trial.config, value, bool(error))
@@ -333,8 +336,7 @@ class RayBOSearch(Searcher):
 
     @property
     def _objective(self) -> Objective:
-        metric = self._metric or DEFAULT_METRIC  # what a trainable that returns a number reports
-        return Objective(self._mode or "min", metric, self._constraints)
+        return objective_of(self._metric, self._mode, self._constraints)
 
     def _ready_space(self) -> SearchSpace:
         if self._space is None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from ray.tune.result import DEFAULT_METRIC
 
 from raybo.errors import StudyError
 from raybo.methods.base import Method
 from raybo.methods.registry import METHODS, describe_method
+from raybo.study.objective import Constraints, Objective
 from raybo.tune.space.domains import holds
 from raybo.tune.space.json import describe, is_lost, rebuild
 
@@ -20,14 +23,31 @@ STATE_VERSION = 1
 
 
 def check_objective(metric: Any, mode: Any) -> None:
-    """Refuse several metrics, and modes other than min and max."""
-    for name, value in (("metric", metric), ("mode", mode)):
-        if isinstance(value, list | tuple):
-            raise StudyError(
-                f"{name} is {value!r}, but RayBOSearch optimises one metric; give one"
-            )
-    if mode not in (None, "min", "max"):
-        raise StudyError(f"mode must be 'min' or 'max', got {mode!r}")
+    """Refuse modes other than min and max, and lists that do not belong together."""
+    several = isinstance(metric, list | tuple), isinstance(mode, list | tuple)
+    if any(several) and (not all(several) or len(metric) != len(mode) or not metric):
+        raise StudyError(
+            f"metric is {metric!r} and mode is {mode!r}; of several metrics each has its mode: "
+            'metric=["loss", "latency"], mode=["min", "min"]'
+        )
+    for each in mode if any(several) else [mode]:
+        if each not in (None, "min", "max"):
+            raise StudyError(f"mode must be 'min' or 'max', got {each!r}")
+
+
+def objective_of(
+    metric: str | Sequence[str] | None,
+    mode: str | Sequence[str] | None,
+    constraints: Constraints,
+) -> Objective:
+    """Return what a search for one metric, or for several, optimises."""
+    if metric is None:
+        metric = DEFAULT_METRIC  # what a trainable that returns a number reports
+    if isinstance(metric, str):
+        return Objective(str(mode or "min"), metric, constraints)
+    modes = mode or ()
+    others = dict(zip(metric[1:], modes[1:], strict=True))
+    return Objective(modes[0], metric[0], constraints, others)
 
 
 def write_state(path: Path, state: Mapping[str, Any]) -> None:

@@ -3,12 +3,9 @@
 A suggestion is started when Tune first asks for it, and sees all results known by then. While it
 is computed Tune goes on: it keeps one trial waiting beside those that run, or asks again shortly.
 
-The first suggestion waits for the process that computes it. Started beside the actors of the first
-trials this process would slow them down, and with short trials Tune does not recover from that: an
-actor whose trial has ended takes the place of one that is still starting, again and again, and
-fewer run for good. Where the first suggestions are known without the method, nobody waits: the
-process is started once as many trials have ended as are live, and until it is ready very short
-trials get space-filling points.
+The process that computes suggestions starts with the first question, beside the first trials.
+Where the points of the initial design are known without the method, they do not wait for it. The
+next one does: one more point that fills the space costs more than a wait of seconds.
 
 With short trials that would leave workers idle. So where trials take under SHORT_SECONDS on
 average (by the `time_total_s` of their results) and two or more are live, the next suggestion is
@@ -45,7 +42,7 @@ from raybo.runtime.proposals.proposer import (
     Search,
 )
 from raybo.runtime.timeouts import PROPOSAL_SECONDS
-from raybo.space.design import sobol_point
+from raybo.space.design import design_size, sobol_point
 from raybo.study.trial import TrialRecord, encode
 from raybo.tune.trials import Trials
 
@@ -53,12 +50,11 @@ logger = logging.getLogger(__name__)
 
 WAIT_SECONDS = 0.05  # that Tune's loop may wait for a suggestion while long trials are live
 LOOK_SECONDS = 1.0  # between two looks whether Ray still runs, in a longer wait
-START_SECONDS = 3.0  # that a process takes to start
-MAX_FILLING = 20  # space-filling trials until then
 SHORT_SECONDS = 10.0  # for longer trials, waiting for a suggestion costs about a percent
 
 MODEL_FREE = ("random", "sobol")  # computed in this process: as fast as anywhere
-# By default these propose the points of a Sobol sequence until two values are known.
+# By default the initial designs of these, of `design_size` points and until two values are known,
+# are points of a Sobol sequence.
 SOBOL_FIRST = ("auto", "bo", "addtree")
 
 
@@ -66,11 +62,8 @@ class Computer(Protocol):
     """Computes one suggestion at a time."""
 
     @property
-    def knows_first(self) -> bool:
-        """Whether the first suggestions are known without the method."""
-
-    def start(self) -> None:
-        """Start the process that computes suggestions, unless it runs or is not needed."""
+    def knows_next(self) -> bool:
+        """Whether the next suggestion is known without the method."""
 
     def changed(self, number: int) -> None:
         """Note a trial that is new or has changed."""
@@ -113,12 +106,10 @@ class Suggestions:
     def changed(self, number: int) -> None:
         """Note a trial that is new or has changed."""
         self._computer.changed(number)
-        self._start_computer()
 
     def dropped(self, number: int) -> None:
         """Note a trial that was removed before it was evaluated."""
         self._computer.dropped(number)
-        self._start_computer()
 
     def ask(self) -> TrialRecord | None:
         """Return the next suggestion; None while it is not ready and trials are live.
@@ -140,7 +131,8 @@ class Suggestions:
 
     def prepare(self) -> None:
         """Start the suggestion after the one just handed out, if trials are short."""
-        if self._short_seconds is not None and len(self._trials.live) > 1:
+        ahead = self._short_seconds is not None and len(self._trials.live) > 1
+        if ahead and not self._computer.knows_next:
             self._start(self._trials.take_number(), asked=False)
 
     @property
@@ -148,10 +140,6 @@ class Suggestions:
         """What trials take; None where that is long, or not known."""
         seconds = self._trials.mean_seconds
         return seconds if seconds is not None and seconds < SHORT_SECONDS else None
-
-    def _start_computer(self) -> None:
-        if self._trials.n_finished >= max(2, len(self._trials.live)):
-            self._computer.start()
 
     def _ask_for_next(self) -> None:
         if self._next is None:
@@ -167,8 +155,7 @@ class Suggestions:
         self._next = _Next(number, trials.n_finished, asked)
         seconds = trials.mean_seconds
         rate = 0.0 if seconds is None else len(trials.live) / max(seconds, 1e-3)
-        filling = min(MAX_FILLING, START_SECONDS * rate)
-        if self._computer.knows_first and (trials.n_values < 2 or number < filling):
+        if self._computer.knows_next:
             self._computer.fill(number)
         else:
             self._computer.compute(number, affordable_effort(rate))
@@ -193,18 +180,22 @@ class BackgroundProposer:
         self._ref: Any = None
         self._since = 0.0  # when the call was sent
         self._deaths = Deaths()
-        if not self.knows_first:
-            self.start()
+        self._start()
 
     @property
-    def knows_first(self) -> bool:
-        """Whether the first suggestions are known without the method; its process may wait."""
+    def knows_next(self) -> bool:
+        """Whether the next suggestion is a point of an initial design known without the method."""
         # Options may be wrong, and points of a finite space may have been tried: the method knows.
-        search = self._search
+        search, trials = self._search, self._trials
         endless = search.space.dense and search.space.cardinality is None
-        return search.method in SOBOL_FIRST and not search.options and endless
+        known = search.method in SOBOL_FIRST and not search.options and endless
+        return known and (trials.n_values < 2 or len(trials.by_number) < self._design)
 
-    def start(self) -> None:
+    @property
+    def _design(self) -> int:
+        return design_size(self._search.space.dim)
+
+    def _start(self) -> None:
         """Start the process, unless it runs or is not needed."""
         if self._actor is None and not self._is_local():
             node = ray.get_runtime_context().get_node_id()
@@ -223,7 +214,9 @@ class BackgroundProposer:
 
     def compute(self, number: int, effort: Effort) -> None:
         """Start to compute the suggestion for trial `number`."""
-        self._number, self._effort, self._answer, self._ref = number, effort, None, None
+        # With less than full effort methods wait for the values of the whole design.
+        self._effort = FULL if self._trials.n_values < self._design else effort
+        self._number, self._answer, self._ref = number, None, None
         self._send()
 
     def fill(self, number: int) -> None:
@@ -253,7 +246,7 @@ class BackgroundProposer:
             self._compute_here()
             return
         try:
-            self.start()
+            self._start()
             self._ref = self._actor.propose.remote(self._call())
             self._since = time.monotonic()
         except exceptions.RayError as error:

@@ -20,10 +20,10 @@ SECONDS_KEY = "time_total_s"  # Tune's name for the duration of a trial
 
 @dataclass(frozen=True)
 class Report:
-    """What a result of Tune says: the metric, and the entries that constraints bound."""
+    """What a result of Tune says: the metric, other metrics, and what constraints bound."""
 
     value: float
-    bounded: Mapping[str, float]
+    entries: Mapping[str, float]
 
 
 class Trials:
@@ -195,17 +195,18 @@ def read_report(result: Mapping[str, Any], objective: Objective) -> Report | Non
     value = lookup(result, metric)
     if value is None:
         return None
-    bounded = {}
-    for name in objective.constraints:
+    entries = {}
+    for name in objective.entries:
         entry = lookup(result, name)
         if entry is None:
-            raise MetricError(f"the trial reported no {name!r}, which constraints= bounds")
-        bounded[name] = finite_number(entry, f"the entry {name!r} is")
-    return Report(finite_number(value, f"the metric {metric!r} is"), bounded)
+            why = "constraints= bounds" if name in objective.constraints else "is a metric"
+            raise MetricError(f"the trial reported no {name!r}, which {why}")
+        entries[name] = finite_number(entry, f"the entry {name!r} is")
+    return Report(finite_number(value, f"the metric {metric!r} is"), entries)
 
 
 def _succeed(trial: Trial, report: Report) -> None:
-    trial.state, trial.value, trial.extra = State.DONE, report.value, dict(report.bounded)
+    trial.state, trial.value, trial.extra = State.DONE, report.value, dict(report.entries)
     trial.reason = trial.cause = None
 
 

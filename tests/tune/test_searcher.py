@@ -6,6 +6,7 @@ import json
 import math
 import pickle
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +20,7 @@ from raybo import Box, Float, Int, Optimizer, Space
 from raybo.errors import MethodError, RayboError, SpaceError, StudyError
 from raybo.methods.random_search import RandomSearch
 from raybo.study.trial import State, TrialRecord
-from raybo.tune import RayBOSearch
+from raybo.tune import RayBOSearch, pareto_front
 from raybo.tune.space.param_space import ParamSpace
 
 SPACE: dict[str, Any] = {
@@ -83,7 +84,8 @@ def test_domains_of_tune_as_space_work_with_rays_warning(caplog: pytest.LogCaptu
     [
         ({"method": "tpe"}, "method 'tpe' is not known; choose one of auto"),
         ({"mode": "best"}, "mode must be 'min' or 'max', got 'best'"),
-        ({"metric": ["a", "b"], "mode": ["min", "max"]}, "optimises one metric"),
+        ({"metric": ["a", "b"], "mode": "min"}, "of several metrics each has its mode"),
+        ({"metric": ["a", "b"], "mode": ["min", "best"]}, "got 'best'"),
         ({"evaluated_rewards": [1.0]}, "1 evaluated_rewards for 0 points_to_evaluate"),
         ({"space": lambda trial: trial}, "space is a function"),
     ],
@@ -556,3 +558,67 @@ def test_points_that_are_not_allowed_are_refused(tmp_path: Path) -> None:
     again = restored(search, tmp_path)
     with pytest.raises(SpaceError, match="is not allowed by where"):
         again.add_evaluated_point(bad, 1.0)
+
+
+# --- several metrics ---
+
+
+def two_losses(x: float) -> dict[str, float]:
+    return {"left": (x + 0.5) ** 2, "right": -((x - 0.5) ** 2), "time_total_s": 60.0}
+
+
+def several(**options: Any) -> RayBOSearch:
+    names = {"metric": ["left", "right"], "mode": ["min", "max"]}
+    return RayBOSearch({"x": Float(-1, 1)}, method="bo", seed=0, **names, **options)
+
+
+def test_several_metrics_are_weighed_anew_for_each_trial() -> None:
+    search = several()
+    points = []
+    for i in range(20):
+        points.append(search.suggest(f"t{i}")["x"])
+        search.on_trial_complete(f"t{i}", two_losses(points[-1]))
+    late = points[6:]
+    assert sum(-0.6 < x < 0.6 for x in late) >= 12
+    assert min(late) < -0.2
+    assert max(late) > 0.2
+
+
+def test_a_trial_without_one_of_several_metrics_fails_and_says_why() -> None:
+    search = several()
+    search.suggest("t0")
+    search.on_trial_complete("t0", {"left": 1.0})
+    assert trials(search)[0].reason == "the trial reported no 'right', which is a metric"
+
+
+def test_several_metrics_come_back_with_a_state(tmp_path: Path) -> None:
+    search, again = several(), several()
+    for i in range(5):
+        search.on_trial_complete(f"t{i}", two_losses(search.suggest(f"t{i}")["x"]))
+    search.save(str(tmp_path / "state"))
+    again.restore(str(tmp_path / "state"))
+    assert again.metric == ["left", "right"]
+    assert again.suggest("t5") == search.suggest("t5")
+
+
+def test_known_points_need_all_of_several_metrics() -> None:
+    search = several()
+    search.add_evaluated_point({"x": 0.5}, {"left": 1.0, "right": 0.0})
+    with pytest.raises(StudyError, match="a dict with left, right"):
+        search.add_evaluated_point({"x": 0.4}, 1.0)
+
+
+@dataclass
+class Finished:
+    metrics: dict[str, Any] | None
+
+
+def test_the_front_holds_what_no_other_result_beats() -> None:
+    rows = [(1.0, 1.0), (2.0, 5.0), (2.0, 4.0), (3.0, float("nan")), (0.5, 0.0)]
+    results = [Finished({"loss": a, "perf": {"speed": b}}) for a, b in rows]
+    results += [Finished({"loss": 0.0}), Finished(None)]
+    front = pareto_front(results, ["loss", "perf/speed"], ["min", "max"])
+    assert front == [results[4], results[0], results[1]]
+    assert pareto_front(results[5:], ["loss", "perf/speed"], ["min", "max"]) == []
+    with pytest.raises(StudyError, match="get_best_result"):
+        pareto_front(results, "loss", "min")

@@ -31,14 +31,11 @@ def loss(config: dict[str, Any]) -> float:
 class FakeComputer:
     """Answers with the trials known when it started, after as many polls as `delays` says."""
 
-    knows_first = False
+    knows_next = False
 
     def __init__(self, trials: Trials, delays: Iterator[int]) -> None:
         self._trials = trials
         self._delays = delays
-
-    def start(self) -> None:
-        pass
 
     def changed(self, number: int) -> None:
         pass
@@ -229,29 +226,30 @@ class Counting(BackgroundProposer):
 def test_first_suggestions_are_those_of_the_method_and_do_not_wait_for_it(method: str) -> None:
     tune = Tune(lambda trials: Counting(Search(SPACE, method, Objective(), 3), trials))
     optimizer = Optimizer(SPACE, seed=3, method=method)
-    for i in range(3):
+    for i in range(5):  # the design of three columns
         assert tune.ask(f"t{i}").config == SPACE.to_json(optimizer.ask().config)
     assert tune.computer.computed == ()
     for i in range(2):
         tune.complete(f"t{i}", 60.0)
         optimizer.tell(i, 1.0)
-    assert tune.ask("t3").config == SPACE.to_json(optimizer.ask().config)
-    assert tune.computer.computed == (3,)
+    assert tune.ask("t5").config == SPACE.to_json(optimizer.ask().config)
+    assert tune.computer.computed == (5,)
 
 
-@pytest.mark.parametrize(("seconds", "filling"), [(0.1, 20), (0.5, 12), (30.0, 3)])
-def test_very_short_trials_fill_the_space_while_the_process_starts(
-    seconds: float, filling: int
+@pytest.mark.parametrize("seconds", [0.1, 0.5, 30.0])
+@pytest.mark.parametrize("live", [1, 2, 4])
+def test_no_more_points_fill_the_space_than_the_initial_design_has(
+    seconds: float, live: int
 ) -> None:
     search = searcher(seed=1)
     filled = []
-    search.suggest("t0")
-    for i in range(1, 25):  # two trials at a time
+    for i in range(14):
         config = search.suggest(f"t{i}")
         filled.append(config == SPACE.decode(sobol_point(SPACE, i, 1)))
-        search.on_trial_complete(f"t{i - 1}", {"loss": float(i), "time_total_s": seconds})
-    assert all(filled[: filling - 1])
-    assert not any(filled[max(filling, 7) :])  # the method's own design is of 5
+        if i >= live - 1:
+            done = i - live + 1
+            search.on_trial_complete(f"t{done}", {"loss": float(i), "time_total_s": seconds})
+    assert filled == [True] * 5 + [False] * 9
 
 
 @pytest.mark.parametrize(
@@ -266,4 +264,4 @@ def test_first_suggestions_are_known_unless_only_the_method_can_tell(
     space: Space, options: dict[str, Any], known: bool
 ) -> None:
     search = Search(space, "bo", Objective(), 0, options)
-    assert BackgroundProposer(search, Trials()).knows_first is known
+    assert BackgroundProposer(search, Trials()).knows_next is known

@@ -15,7 +15,7 @@ from ray import tune
 from ray.tune.schedulers import ASHAScheduler
 
 from raybo import Box, Float, Optimizer, Space
-from raybo.tune import RayBOSearch
+from raybo.tune import RayBOSearch, pareto_front
 
 pytestmark = [
     pytest.mark.ray,
@@ -239,3 +239,30 @@ def test_process_of_suggestions_gives_what_this_process_would(
     remote = suggestions(kill=True)
     monkeypatch.setattr("ray.is_initialized", lambda: False)
     assert remote == suggestions(kill=False)
+
+
+def test_several_metrics_of_a_run_have_a_front(tmp_path: Path) -> None:
+    def train(config: dict[str, Any]) -> dict[str, float]:
+        return {"loss": config["x"] ** 2, "speed": config["x"]}
+
+    names, modes = ["loss", "speed"], ["min", "max"]
+    search = RayBOSearch(metric=names, mode=modes, seed=1)
+    space = {"x": tune.uniform(-1, 1)}
+    results = run(train, tmp_path, search, space, num_samples=8, metric=None, mode=None)
+    front = pareto_front(results, names, modes)
+    points = [result.config["x"] for result in results]
+    assert len(points) == 8
+    losses = [result.metrics["loss"] for result in front]
+    assert losses == sorted(losses)
+    assert losses[0] == min(x**2 for x in points)
+    assert front[-1].metrics["speed"] == max(points)
+
+
+def test_a_returned_number_is_optimised_when_only_a_mode_is_given(tmp_path: Path) -> None:
+    def train(config: dict[str, Any]) -> float:
+        return float(config["x"])
+
+    search, space = RayBOSearch(seed=1, method="random"), {"x": tune.uniform(-1, 1)}
+    results = run(train, tmp_path, search, space, num_samples=3, metric=None, mode="max")
+    told = [trial["value"] for trial in state_of(tmp_path)["book"]["trials"]]
+    assert sorted(told) == sorted(result.config["x"] for result in results)

@@ -1,4 +1,4 @@
-"""Optuna's samplers, each with its defaults."""
+"""Optuna's samplers, and raybo's for Optuna, each with its defaults, in Optuna's loop."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, TPESampler
 
 from raybo.benchmarks.tuners.columns import Dimension, Flat
 from raybo.errors import MethodError
+from raybo.optuna.sampler import RayBOSampler
 from raybo.space.any_space import AnySpace
 
 _MOST_GP_TRIALS = 250  # of OptunaHub's AutoSampler
@@ -40,12 +41,13 @@ _SAMPLERS: dict[str, Callable[[int, Flat], BaseSampler]] = {
     "gp": lambda seed, _: GPSampler(seed=seed),
     "cmaes": lambda seed, _: CmaEsSampler(seed=seed),
     "auto": _auto,
+    "raybo": lambda seed, _: RayBOSampler(seed=seed),
 }
 
 
 @dataclass
 class OptunaSampler:
-    """One of Optuna's samplers: `sampler` is "tpe", "gp", "cmaes" or "auto".
+    """One of Optuna's samplers, "tpe", "gp", "cmaes" or "auto", or raybo's for Optuna, "raybo".
 
     Points it did not propose are added to its study as finished trials.
     """

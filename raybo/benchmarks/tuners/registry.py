@@ -50,6 +50,7 @@ PEERS = {
     "optuna-gp": Entry("optuna:OptunaSampler", "optuna", {"sampler": "gp"}),
     "optuna-cmaes": Entry("optuna:OptunaSampler", "optuna", {"sampler": "cmaes"}),
     "optuna-auto": Entry("optuna:OptunaSampler", "optuna", {"sampler": "auto"}),
+    "optuna-raybo": Entry("optuna:OptunaSampler", "optuna", {"sampler": "raybo"}),
     "hyperopt": Entry("hyperopt:HyperoptTpe", "hyperopt"),
     "smac": Entry("smac:SmacForest", "smac"),
     "hebo": Entry(

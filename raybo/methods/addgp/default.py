@@ -30,12 +30,11 @@ from raybo.methods.addgp.groups import (
 )
 from raybo.methods.addgp.search import best_of_each_group, exploration_of
 from raybo.methods.base import Data, Proposal
-from raybo.methods.bo.default import design_size
 from raybo.methods.model import fitted_gp, unordered_columns, with_pending
 from raybo.methods.options import check_count, check_seconds, require_flat
 from raybo.methods.search import search_region, success_of, untried, weighed_acquisition
 from raybo.space.any_space import AnySpace
-from raybo.space.design import sobol_point
+from raybo.space.design import design_size, sobol_point
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.additive import Additive, Groups
 from raybo.surrogate.kernels.base import Theta

@@ -28,12 +28,12 @@ from raybo.methods.addtree.kernel import TreeKernel, tree_kernel
 from raybo.methods.addtree.log_warp import LogWarped
 from raybo.methods.addtree.search import TreeSearch
 from raybo.methods.base import Data, Proposal
-from raybo.methods.bo.default import ACQUISITIONS, design_size
+from raybo.methods.bo.default import ACQUISITIONS
 from raybo.methods.model import fitted_gp, with_pending
 from raybo.methods.options import check_choice, check_count, require_columns
 from raybo.methods.search import success_of, untried, weighed_acquisition
 from raybo.space.any_space import AnySpace
-from raybo.space.design import sobol_point
+from raybo.space.design import design_size, sobol_point
 from raybo.space.tree import Vertex, expanded, vertices
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.base import lengthscales

@@ -41,12 +41,11 @@ from raybo.acquisition.functions import ucb
 from raybo.methods.addtree.kernel import tree_kernel
 from raybo.methods.addtree.search import TreeSearch, best_path
 from raybo.methods.base import Data, Proposal
-from raybo.methods.bo.default import design_size
 from raybo.methods.model import fitted_gp, with_pending
 from raybo.methods.options import check_choice, check_count, require_columns
 from raybo.methods.search import untried
 from raybo.space.any_space import AnySpace
-from raybo.space.design import sobol_point
+from raybo.space.design import design_size, sobol_point
 from raybo.space.tree import Vertex, expanded, vertices
 from raybo.surrogate.gp import GP, NOISE
 from raybo.surrogate.kernels.base import lengthscales

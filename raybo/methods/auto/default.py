@@ -23,13 +23,13 @@ from raybo.errors import SurrogateError
 from raybo.methods.addtree.default import AddTree
 from raybo.methods.auto.shares import log_densities, shares
 from raybo.methods.base import NOTED, Data, Memo, Method, Proposal
-from raybo.methods.bo.default import Bo, design_size
+from raybo.methods.bo.default import Bo
 from raybo.methods.egp.default import Egp
 from raybo.methods.model import Modelled, in_losses
 from raybo.methods.options import check_choice, check_count
 from raybo.methods.rembo.default import Rembo
 from raybo.space.any_space import AnySpace
-from raybo.space.design import sobol_point
+from raybo.space.design import design_size, sobol_point
 from raybo.surrogate.gp import GP
 from raybo.surrogate.linalg import one_thread
 

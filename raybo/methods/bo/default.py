@@ -31,7 +31,7 @@ from raybo.methods.search import (
     weighed_acquisition,
 )
 from raybo.space.any_space import AnySpace
-from raybo.space.design import sobol_point
+from raybo.space.design import design_size, sobol_point
 from raybo.surrogate.gp import GP
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.outcomes import SHORT_TAIL
@@ -97,8 +97,3 @@ class Bo:
         if self.maximizer == "elastic":
             return Elastic(acquisition_family(gp, f), largest_multiple(gp), effort.n_starts)
         return Lbfgsb(effort.n_starts, effort.max_evaluations)
-
-
-def design_size(dim: int) -> int:
-    """Points of the initial design: two more than columns, so that a line can be fitted; <= 10."""
-    return min(10, dim + 2)

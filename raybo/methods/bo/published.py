@@ -18,12 +18,12 @@ import numpy as np
 
 from raybo.acquisition.maximizers.direct import Direct
 from raybo.methods.base import Data, Proposal
-from raybo.methods.bo.default import ACQUISITIONS, design_size
+from raybo.methods.bo.default import ACQUISITIONS
 from raybo.methods.model import fitted_gp, mixed_kernel, with_pending
 from raybo.methods.options import check_choice, check_count, require_columns
 from raybo.methods.search import search_region, success_of, untried, weighed_acquisition
 from raybo.space.any_space import AnySpace
-from raybo.space.design import random
+from raybo.space.design import design_size, random
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.map import NOISE_HYPER
 

@@ -20,7 +20,7 @@ from raybo.acquisition.maximizers.base import Acquisition, Maximizer
 from raybo.acquisition.maximizers.elastic import Elastic, largest_multiple
 from raybo.acquisition.maximizers.timed import Timed
 from raybo.methods.base import Data, Proposal
-from raybo.methods.bo.default import ACQUISITIONS, design_size
+from raybo.methods.bo.default import ACQUISITIONS
 from raybo.methods.model import fitted_gp, mixed_kernel, with_pending
 from raybo.methods.options import (
     check_choice,
@@ -38,7 +38,7 @@ from raybo.methods.search import (
     weighed_acquisition,
 )
 from raybo.space.any_space import AnySpace
-from raybo.space.design import sobol_point
+from raybo.space.design import design_size, sobol_point
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.stationary import LENGTHSCALE_BOUNDS
 from raybo.surrogate.linalg import one_thread

@@ -31,7 +31,6 @@ from raybo.methods.addgp.default import AddGp
 from raybo.methods.addgp.groups import check_groups
 from raybo.methods.addgp.search import best_of_each_group, exploration_of
 from raybo.methods.base import Data, Proposal
-from raybo.methods.bo.default import design_size
 from raybo.methods.model import incumbent, with_pending
 from raybo.methods.options import check_count, require_ordered
 from raybo.methods.rpp.projection import (
@@ -44,7 +43,7 @@ from raybo.methods.rpp.projection import (
 )
 from raybo.methods.search import acquisition_of, search_region, success_of, untried
 from raybo.space.any_space import AnySpace
-from raybo.space.design import sobol_point
+from raybo.space.design import design_size, sobol_point
 from raybo.surrogate.gp import GP
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.map import NOISE_HYPER, fit, starting_theta
