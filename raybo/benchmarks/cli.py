@@ -67,6 +67,11 @@ PROGRAMS = {
         "trials per second under Ray Tune, against the searchers that Ray ships",
         "10 minutes",
     ),
+    "tune-tasks": (
+        "raybo.benchmarks.timing.tune_tasks",
+        "real tasks tuned by searchers of Ray Tune: best value and wall time",
+        "half a minute for each run",
+    ),
     "tune-digits": (
         "raybo.benchmarks.timing.tune_digits",
         "a small network tuned by searchers of Ray Tune",
