@@ -52,7 +52,7 @@ _ELSEWHERE = {
     "param_space": "space",
     "search_space": "space",
     "show_progress_bar": "progress",
-    "verbose": "progress",
+    "verbose": "progress=False for silence, or callbacks=[print] for a line per trial",
     "points_to_evaluate": "points",
     "time_budget_s": "max_seconds",
 }

@@ -31,7 +31,7 @@ from raybo.runtime.code import code_hash, import_path, is_changed
 from raybo.runtime.driver import Callback, Driver, checked_callbacks
 from raybo.runtime.evaluations.evaluate import Work
 from raybo.runtime.proposals.proposer import Search
-from raybo.runtime.resume import resume_hint
+from raybo.runtime.resume import reached, resume_hint
 from raybo.runtime.session import Payload, Resources, Session, Settings
 from raybo.space.any_space import AnySpace, as_space
 from raybo.study.journal.journal import read_journal, timestamp
@@ -189,11 +189,13 @@ def optimize(
                 f"if its values cannot be compared with those of the {n_finished} trials so far, "
                 "choose another name"
             )
+        done = None
         if max_trials is not None and n_finished >= max_trials and not given and not point_list:
-            view.message(
-                f"study {name!r} has its {max_trials} trials already: nothing to do "
-                f"(max_trials={2 * max_trials} goes on)"
-            )
+            done = f"has its {max_trials} trials already", f"max_trials={2 * max_trials}"
+        if target is not None and (best := reached(record, target)) is not None:
+            done = f"has reached target={target:g} already, with {best:g}", "a better target"
+        if done:
+            view.message(f"study {name!r} {done[0]}: nothing to do ({done[1]} goes on)")
             return Result.from_record(record, space, store.location)
         view.phase("starting Ray")
         connect()

@@ -15,7 +15,7 @@ from raybo.runtime.code import is_defined_in, load_objective
 from raybo.runtime.session import Settings
 from raybo.space.definition import space_from_definition
 from raybo.study.journal.record import Record
-from raybo.study.outcome import load_record
+from raybo.study.outcome import best_record, load_record
 
 _SETTINGS: dict[str, Any] = {
     "max_trials": int,
@@ -131,14 +131,28 @@ def _trusted(path: str | None, folder: Path, trusts: Callable[[str], bool]) -> s
 
 
 def _check_room(record: Record, settings: Mapping[str, Any]) -> None:
-    """Raise when the budget is spent, before Ray is started for nothing."""
+    """Raise when there is nothing left to do, before Ray is started for it."""
+    name, target = record.header["name"], settings.get("target")
     finished, limit = len(record.order) - len(record.given), settings.get("max_trials")
+    again = f"go on with raybo resume {shlex.quote(name)}"
     if limit is not None and finished >= limit:
-        name = record.header["name"]
         raise StudyError(
-            f"study {name!r} has {finished} trials and was to have {limit}; go on with "
-            f"raybo resume {shlex.quote(name)} --trials {2 * finished}"
+            f"study {name!r} has {finished} trials and was to have {limit}; {again} --trials "
+            f"{2 * finished}"
         )
+    if target is not None and (best := reached(record, target)) is not None:
+        raise StudyError(
+            f"study {name!r} has reached its target {target:g}, with {best:g}; {again} --target "
+            "and a better one"
+        )
+
+
+def reached(record: Record, target: float) -> float | None:
+    """Return the best value of a study if it is as good as `target`."""
+    best = best_record(record)
+    if best is None or best.value is None or record.goal.better(target, best.value):
+        return None
+    return best.value
 
 
 def resume_hint(

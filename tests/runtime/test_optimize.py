@@ -117,6 +117,10 @@ def test_a_changed_objective_and_a_finished_study_are_said(
     assert "the code of the objective has changed since its last" in capfd.readouterr().err
     run(tmp_path, lambda config: -config["x"], name="s", max_trials=5, seed=None)
     assert capfd.readouterr().err == ""
+    again = run(tmp_path, lambda config: -config["x"], name="s", max_trials=9, target=0.9)
+    said = f"study 's' has reached target=0.9 already, with {again.best_value:g}: nothing to do"
+    assert capfd.readouterr().err == f"{said} (a better target goes on)\n"
+    assert len(again.trials) == 5
 
 
 def test_a_callback_can_end_a_study_and_the_next_has_the_whole_machine(tmp_path: Path) -> None:

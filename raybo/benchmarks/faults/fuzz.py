@@ -14,6 +14,7 @@ import json
 import logging
 import time
 import traceback
+import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable
@@ -279,7 +280,9 @@ def fuzz(kind: str, examples: int, folder: Path) -> Fuzzed:
         gc.disable()  # hypothesis has made most of the garbage
         clock = time.process_time()
         try:
-            check(item, folder)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Ray's, on domains that it knows to be old
+                check(item, folder)
         except Exception as error:  # noqa: BLE001  (this is what is looked for)
             frame = traceback.extract_tb(error.__traceback__)[-1]
             place = f"{type(error).__name__}: {str(error)[:80]} ({frame.filename}:{frame.lineno})"
