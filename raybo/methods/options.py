@@ -52,6 +52,8 @@ def check_device(device: Any) -> None:
         torch.zeros(1, dtype=torch.float64, device=device)
     except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).strip().partition("\n")[0]
+        if reason.startswith("Expected one of"):  # all devices that any torch knows
+            reason = "torch knows none of that name"
         raise MethodError(
             f"device {device!r} cannot be used ({reason}); use 'cpu', or 'cuda' where torch "
             "has CUDA and sees a GPU"

@@ -10,7 +10,6 @@ import math
 import numbers
 import operator
 import pickle
-import secrets
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -141,17 +140,6 @@ def _check_limit(name: str, value: Any) -> None:
         raise StudyError(f"{name} must be 0 or more, got {value!r}")
     if name not in (*_FROM_ZERO, "target") and not value > 0:
         raise StudyError(f"{name} must be positive, got {value!r}")
-
-
-def check_seed(seed: Any, recorded: int | None) -> int:
-    """Return the seed as an int; None is that of the study, or any if it is new."""
-    if seed is None:
-        return secrets.randbelow(2**31) if recorded is None else recorded
-    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
-        raise StudyError(
-            f"seed must be a whole number of 0 or more, or None for any, got {seed!r}"
-        )
-    return int(seed)
 
 
 def check_name(name: Any) -> None:

@@ -20,7 +20,6 @@ from raybo.runtime.arguments import (
     check_objective,
     check_resources,
     check_same_study,
-    check_seed,
     checked_points,
     checked_values,
     explain_unknown,
@@ -39,6 +38,7 @@ from raybo.study.journal.record import Record
 from raybo.study.journal.storage import open_store, spool_folder
 from raybo.study.names import fresh_name
 from raybo.study.objective import Constraints, Objective
+from raybo.study.study import checked_seed
 from raybo.views.live import make_view
 
 
@@ -167,7 +167,7 @@ def optimize(
         built = build_method(method, space, method_options)
         store = open_store(storage, name)
         record = Record.from_contents(store.read())
-        seed = check_seed(seed, record.header.get("seed"))
+        seed = checked_seed(seed, record.header.get("seed"))
         header: dict[str, Any] = {
             "name": name,
             "space": space.definition(),

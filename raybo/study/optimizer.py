@@ -13,7 +13,7 @@ from raybo.space.any_space import AnySpace, as_space
 from raybo.space.definition import difference, space_from_definition
 from raybo.study.objective import Constraints, Objective
 from raybo.study.recommend import Recommendation, recommend
-from raybo.study.study import Study
+from raybo.study.study import Study, checked_seed
 from raybo.study.trial import Trial, TrialRecord, decode, detached, encode
 
 STATE_VERSION = 1
@@ -33,7 +33,7 @@ class Optimizer:
     mode
         "min" or "max".
     seed
-        The same seed and the same results give the same trials.
+        The same seed and the same results give the same trials; None is any seed.
     constraints
         Bounds (low, high) of other outcomes by their names, None for no bound: `tell` takes their
         values as `extra`, and the best trial keeps all bounds.
@@ -46,14 +46,12 @@ class Optimizer:
         space: AnySpace | Mapping[str, Any],
         method: str | Method = "auto",
         mode: str = "min",
-        seed: int = 0,
+        seed: int | None = 0,
         constraints: Constraints | None = None,
         **options: Any,
     ) -> None:
-        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            raise StudyError(f"seed must be a whole number of 0 or more, got {seed!r}")
         space, goal = as_space(space), Objective(mode, constraints=constraints or {})
-        self._study = Study(space, build_method(method, space, options), goal, seed)
+        self._study = Study(space, build_method(method, space, options), goal, checked_seed(seed))
 
     @property
     def space(self) -> AnySpace:

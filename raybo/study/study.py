@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import numbers
+import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,6 +29,17 @@ _FRESH_DRAWS = 200  # random points tried for a duplicate before a finite space 
 _MANY_TRIALS = 500  # with fewer no fit takes long
 _SLOW_SECONDS = 5.0  # for a proposal, after which a user is told why nothing happens
 _LISTED = 100_000  # points of it, at most: where few are allowed, the next may be far away
+
+
+def checked_seed(seed: Any, recorded: int | None = None) -> int:
+    """Return the seed as an int; None is that of a study on record, or any if it is new."""
+    if seed is None:
+        return secrets.randbelow(2**31) if recorded is None else recorded
+    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
+        raise StudyError(
+            f"seed must be a whole number of 0 or more, or None for any, got {seed!r}"
+        )
+    return int(seed)
 
 
 class Study:

@@ -182,10 +182,18 @@ def test_predictions_that_cannot_be_made_say_why() -> None:
         Optimizer({"x": Float(0, 1)}).predict([{"x": 0.5}])
 
 
-@pytest.mark.parametrize("seed", [None, "x", 1.5, -1])
-def test_a_seed_that_is_none_is_refused(seed: Any) -> None:
+@pytest.mark.parametrize("seed", ["x", 1.5, -1, True])
+def test_a_seed_that_is_no_seed_is_refused(seed: Any) -> None:
     with pytest.raises(StudyError, match="seed must be a whole number of 0 or more"):
         Optimizer({"x": Float(0, 1)}, seed=seed)
+
+
+def test_a_seed_of_none_is_any_seed_and_part_of_the_state() -> None:
+    first, second = (Optimizer({"x": Float(0, 1)}, "random", seed=None) for _ in range(2))
+    again = Optimizer.from_state(first.state())
+    asked = first.ask().config
+    assert asked == again.ask().config
+    assert asked != second.ask().config
 
 
 def test_a_point_that_is_not_allowed_is_refused() -> None:
