@@ -6,13 +6,15 @@ BIN := $(VENV)/bin
 PYTEST ?= -rs
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help venv venv-bench demo test check slow clean
+.PHONY: help venv venv-bench demo test check slow lowest docs clean
 
 help:
 	@echo "make demo        install into $(VENV) and run the demo: 10^9 dimensions, live progress, HTML report"
 	@echo "make test        install into $(VENV) and run the tests"
 	@echo "make check       ruff, mypy and the architecture test"
 	@echo "make slow        the statistical tests (before a release)"
+	@echo "make lowest      the core tests on the lowest versions that raybo supports (before a release)"
+	@echo "make docs        guides and API into build/docs"
 	@echo "make venv        create $(VENV) with the dev and report extras"
 	@echo "make venv-bench  add the bench extra (BoTorch, Optuna, ...)"
 
@@ -40,6 +42,19 @@ test: $(BIN)/.installed
 
 slow: $(BIN)/.installed
 	@$(BIN)/python -m pytest -m slow
+
+# The lowest versions warn of what later ones changed: warnings are no errors here.
+lowest:
+	@test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest
+	@.venv-lowest/bin/python -m pip install --quiet -c constraints-lowest.txt ".[report,optuna]" \
+		pytest hypothesis scikit-learn jsonschema
+	@.venv-lowest/bin/python -m pytest -W default tests/space tests/surrogate tests/acquisition \
+		tests/methods tests/contracts tests/study tests/optuna tests/tune tests/runtime
+
+docs: $(BIN)/.installed
+	@$(PIP) -e ".[docs]"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict -f docs/mkdocs.yml
+	@echo "build/docs/index.html"
 
 check: $(BIN)/.installed
 	@$(BIN)/ruff check .

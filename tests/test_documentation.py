@@ -1,9 +1,9 @@
 """What the documentation shows works: Python blocks run, commands parse, docstring examples hold.
 
-Every ```python block of README.md and CONTRIBUTING.md is executed in the order of the page, on the
-test run's Ray cluster. Blocks under one `##` heading share a namespace, which starts with what a
-reader is assumed to have (`reader_namespace`); the first block of the README starts with nothing.
-The only changes to the text are those of SMALLER.
+Every ```python block of README.md, CONTRIBUTING.md and docs/ is executed in the order of the page,
+on the test run's Ray cluster. Blocks under one `##` heading share a namespace, which starts with
+what a reader is assumed to have (`reader_namespace`); the first blocks of README and docs start
+with nothing. The only changes to the text are those of SMALLER.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import doctest
 import functools
 import importlib
+import importlib.util
 import math
 import re
 import shlex
@@ -21,14 +22,17 @@ from typing import Any
 
 import click
 import pytest
+import yaml
 from click.testing import CliRunner
 
 import raybo
 from raybo import Float
 from raybo.cli import main
+from raybo.methods.registry import METHODS
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "CONTRIBUTING.md"]
+GUIDES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs/pages").glob("*.md"))
+PAGES = ["README.md", "CONTRIBUTING.md", *GUIDES]
 COMMAND_PAGES = [*PAGES, "cluster/README.md", "examples/RESULTS.md"]
 # Budgets of the documentation, and what a test run affords; its cluster has four CPUs, no GPU.
 SMALLER = [
@@ -74,7 +78,7 @@ def reader_namespace() -> dict[str, Any]:
 @pytest.mark.ray
 @pytest.mark.parametrize(
     ("page", "section"),
-    [pytest.param(page, name, id=name) for page in PAGES for name in sections(page)],
+    [pytest.param(p, name, id=f"{Path(p).stem}: {name}") for p in PAGES for name in sections(p)],
 )
 def test_python_blocks_run(
     page: str,
@@ -84,7 +88,8 @@ def test_python_blocks_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    first = section == next(iter(sections("README.md")))  # runs as it stands, when pasted
+    # These run as they stand, when pasted.
+    first = section == next(iter(sections("README.md"))) or section == "A first study"
     namespace = {"__name__": "__main__"} if first else reader_namespace()
     for block in sections(page)[section]:
         for pattern, smaller in SMALLER:
@@ -193,3 +198,46 @@ def test_examples_in_docstrings_hold(module: str) -> None:
     found = doctest.testmod(importlib.import_module(module))
     assert found.attempted > 0
     assert found.failed == 0
+
+
+def hooks() -> Any:
+    """The code that fills in what pages take from elsewhere."""
+    path = ROOT / "docs/hooks.py"
+    spec = importlib.util.spec_from_file_location("docs_hooks", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_option_of_every_method_is_explained() -> None:
+    made = hooks()
+    for name, presets in METHODS.items():
+        for preset in presets:
+            for option, _, meaning in made.options_of(name, preset):
+                assert meaning, f"{name} {preset}: no comment beside {option}"
+    page = made.on_page_markdown("{{ method options }}\n{{ file CHANGELOG.md }}")
+    assert "### `rembo`" in page
+    assert "one of `log_ei`, `ei`, `ucb`" in page
+    assert "# Changes" in page
+    assert "{{" not in page
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    config = yaml.safe_load((ROOT / "docs/mkdocs.yml").read_text())
+    listed = [page for entry in config["nav"] for page in entry.values()]
+    assert sorted(f"docs/pages/{page}" for page in listed) == GUIDES
+
+
+def test_the_reference_names_what_exists_and_all_that_is_public() -> None:
+    named = re.findall(r"(?m)^::: (\S+)$", (ROOT / "docs/pages/api.md").read_text())
+    objects = []
+    for path in named:
+        module, _, name = path.rpartition(".")
+        objects.append(
+            getattr(importlib.import_module(module), name, None) or importlib.import_module(path)
+        )
+    described = {"__version__", "RayboError"}  # the latter with all errors
+    others = [name for name in raybo.__all__ if name not in described]
+    assert [name for name in others if getattr(raybo, name) not in objects] == []

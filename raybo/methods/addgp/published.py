@@ -56,7 +56,7 @@ class PublishedAddGp:
 
     space: AnySpace
     n_init: int | None = None  # N_INIT unless given
-    group_size: int | None = None  # d
+    group_size: int | None = None  # d, columns or directions of a group
     groups: Any = None  # lists of columns, by number or name, instead of learning them
     decomposition: str | None = None  # "learnt", or "random": drawn anew for every proposal
 

@@ -49,7 +49,7 @@ class AddTree:
     """Gaussian process over a conditional space, additive over the vertices of its tree."""
 
     space: AnySpace
-    n_init: int | None = None  # points of the initial design; see `design_size`
+    n_init: int | None = None  # points of the design; columns + 2, at most 10, unless given
     expand: bool = False  # whether independent choices are multiplied out
     acquisition: str = "log_ei"  # one of ACQUISITIONS
 

@@ -44,8 +44,8 @@ class Auto:
     """Several methods, with shares that follow their predictions."""
 
     space: AnySpace
-    n_init: int | None = None  # points of the initial design; see `design_size`
-    members: Sequence[str] | None = None  # of MEMBERS; see `members_of`
+    n_init: int | None = None  # points of the design; columns + 2, at most 10, unless given
+    members: Sequence[str] | None = None  # some of MEMBERS; by the space unless given
 
     def __post_init__(self) -> None:
         check_count("n_init", self.n_init)

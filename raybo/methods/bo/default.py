@@ -45,10 +45,10 @@ class Bo:
     """Gaussian process optimisation of a flat or mixed space."""
 
     space: AnySpace
-    n_init: int | None = None  # points of the initial design; see `design_size`
+    n_init: int | None = None  # points of the design; columns + 2, at most 10, unless given
     acquisition: str = "log_ei"  # one of ACQUISITIONS
     maximizer: str = "lbfgsb"  # one of MAXIMIZERS
-    device: str = "cpu"
+    device: str = "cpu"  # or "cuda"
 
     lanes = 1
 

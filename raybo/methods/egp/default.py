@@ -53,7 +53,7 @@ class Egp:
     target_lengthscale: float | None = None  # in the unit cube; fitted unless given
     acquisition: str = "log_ei"  # one of ACQUISITIONS
     seconds: float | None = None  # of search for each proposal, instead of one search
-    device: str = "cpu"
+    device: str = "cpu"  # or "cuda"
 
     lanes = 1
 

@@ -69,7 +69,7 @@ class PublishedRpp:
 
     space: AnySpace
     n_init: int | None = None  # N_INIT unless given
-    group_size: int | None = None  # d
+    group_size: int | None = None  # d, columns or directions of a group
     groups: Any = None  # lists of columns whose directions make a group, instead of learning them
     decomposition: str | None = None  # "learnt", or "random": drawn anew for every proposal
     delta: float | str | None = None  # DELTA unless given; inf: Algorithm 2
