@@ -18,7 +18,14 @@ from raybo.study.journal.record import Record
 from raybo.study.journal.storage import open_store, slug
 from raybo.study.outcome import Outcome, StudySummary, best_record, load_record, summarize
 from raybo.study.trial import State, TrialRecord
-from raybo.views.text import EXACT_COORDINATES, config_text, method_text, number, printable
+from raybo.views.text import (
+    EXACT_COORDINATES,
+    config_text,
+    method_text,
+    number,
+    printable,
+    python_text,
+)
 
 _REASONS = 5  # most frequent failures that are shown
 _STYLES = {"running": "cyan", "finished": "green", "damaged": "red", "error": "red"}
@@ -124,7 +131,7 @@ def closing_text(outcome: Outcome, flags: str, resume: str) -> str:
     lines = ["", f"No trial has a value: {outcome.stop_reason}."]
     if best is not None:
         of = f"trial {best.number} of {len(outcome.trials)}"
-        config = indent(config_text(best.config), "    ")
+        config = indent(python_text(outcome, best), "    ")
         lines = ["", f"Best value {best.value:.8g} ({of}):", "", config, ""]
     failed = Counter(trial.reason for trial in outcome.trials if trial.state is State.FAILED)
     if failed:

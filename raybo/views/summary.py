@@ -58,7 +58,7 @@ class Scale:
         """Positions of the values, from 0 at `low` to 1 at `high`, and no further."""
         f = np.log10 if self.log else np.asarray
         low, high = float(f(self.low)), float(f(self.high))
-        return np.clip((f(values) - low) / (high - low), 0.0, 1.0)
+        return np.asarray((f(np.clip(values, self.low, self.high)) - low) / (high - low))
 
     def ticks(self) -> list[tuple[float, str]]:
         """Positions of round values, with their texts."""

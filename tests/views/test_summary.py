@@ -132,6 +132,8 @@ def test_a_scale_leaves_out_a_few_bad_values_and_no_good_one() -> None:
     assert (high.low, high.high) == (-low.high, -low.low)
     assert Scale.of(np.array([1e-4, 1.0]), "min").log
     assert Scale.of(np.array([0.0, 1.0]), "min") == Scale(0.0, 1.0)
+    logs = Scale(1e-4, 1.0, log=True)  # what a model expects may lie below every value
+    np.testing.assert_allclose(logs.place(np.array([-1.0, 0.0, 1e-2, 9.0])), [0, 0, 0.5, 1])
 
 
 def test_a_sheet_keeps_the_best_trial_when_there_are_too_many_to_draw(
