@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from raybo.errors import RayboError as RayboError
     from raybo.result import Result as Result
     from raybo.result import load as load
+    from raybo.runtime.evaluations.reports import report as report
     from raybo.runtime.optimize import optimize as optimize
     from raybo.space.box import Box as Box
     from raybo.space.parameters import Categorical as Categorical
@@ -28,6 +29,7 @@ __version__ = "0.2.0"
 _HOME = {
     "RayboError": "raybo.errors",
     "optimize": "raybo.runtime.optimize",
+    "report": "raybo.runtime.evaluations.reports",
     "Result": "raybo.result",
     "Box": "raybo.space.box",
     "Categorical": "raybo.space.parameters",

@@ -82,7 +82,10 @@ class MLflow:
             self._client.log_metric(self._parent, "value", trial.value, step=trial.number)
         for key, number in numbers(trial.extra):
             self._client.log_metric(run, key, number)
-        self._client.set_terminated(run, "FINISHED" if trial.state is State.DONE else "FAILED")
+        for step, value in trial.curve.items():
+            self._client.log_metric(run, "step value", value, step=step)
+        ends = {State.DONE: "FINISHED", State.STOPPED: "KILLED"}
+        self._client.set_terminated(run, ends.get(trial.state, "FAILED"))
 
 
 class WandB:

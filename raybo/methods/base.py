@@ -38,6 +38,10 @@ def _no_rows() -> Array:
     return np.empty((0, 0))
 
 
+def _no_values() -> Array:
+    return np.empty(0)
+
+
 @dataclass(frozen=True)
 class Data:
     """All that a method may look at when it proposes trial `number`.
@@ -59,6 +63,10 @@ class Data:
     # (n, c) by how much the outcomes of told points exceed their bounds, allowed where <= 0; one
     # column per bound, none where the study has no bounds.
     excess: Array = field(default_factory=_no_rows)
+    # (n,) deviations of losses that are expected of unfinished trials, by their curves so far, 0
+    # where the loss is the trial's own; empty where all of them are.
+    spread: Array = field(default_factory=_no_values)
+    n_running: int = 0  # told points that are pending, too: their trials have reported
     # Results of earlier proposals of this process, to be reused; may be empty at any time, and
     # changes a proposal by rounding at most.
     cache: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
@@ -76,7 +84,7 @@ class Data:
     @property
     def n_rows(self) -> int:
         """Number of points asked so far: told, failed and pending."""
-        return len(self.all_memos)
+        return len(self.all_memos) - self.n_running
 
     @property
     def all_memos(self) -> tuple[Memo, ...]:
@@ -89,6 +97,11 @@ class Data:
         if not self.excess.size:
             return np.ones(len(self.loss), dtype=bool)
         return np.asarray((self.excess <= 0.0).all(axis=1))
+
+    @property
+    def finished(self) -> Bools:
+        """Which told points have a loss of their own: (n,)."""
+        return self.spread == 0.0 if self.spread.size else np.ones(len(self.loss), dtype=bool)
 
     def needs_design(self, n_init: int) -> bool:
         """Whether the next point belongs to the initial design: too few asked, or too few told.
@@ -126,6 +139,9 @@ class Data:
             failed=self.failed[:0],
             failed_memos=(),
             excess=self.excess[:0],
+            spread=np.append(self.spread, [0.0] * len(self.failed))
+            if self.spread.size
+            else self.spread,
         )
 
     def without_fits(self) -> Data:

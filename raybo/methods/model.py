@@ -18,7 +18,7 @@ from raybo.surrogate.kernels.base import Hyper, Kernel, OnColumns, Product, Thet
 from raybo.surrogate.kernels.hamming import Hamming
 from raybo.surrogate.kernels.stationary import Stationary
 from raybo.surrogate.map import FREE_NOISE, fit, mostly_noise, starting_theta
-from raybo.surrogate.outcomes import WIDE_TAIL, Tail, standardize
+from raybo.surrogate.outcomes import WIDE_TAIL, Scale, Tail
 
 _LARGEST = 1e150  # of the losses that are expected: their squares are finite
 Starts = Callable[[Theta], Sequence[Theta]]  # last hyperparameters -> others to start a fit from
@@ -102,16 +102,19 @@ def fitted_gp(
     if not due and kept is not None and kept.serves(kernel, data, theta_to_json(theta)):
         return kept.gp, {}
     X = torch.as_tensor(data.X, device=device)
-    y = torch.as_tensor(standardize(data.loss, bad_side), device=device)
+    values, deviations = standardized(data, bad_side)
+    y, own = torch.as_tensor(values, device=device), torch.as_tensor(deviations**2, device=device)
     memo: dict[str, Any] = {}
     if due:
         more = more_starts(theta) if more_starts else ()
         starts = [theta, mostly_noise(kernel, noise, device), *more]
         iterations = more_iterations * data.effort.fit_iterations
-        theta = fit(kernel, X, y, starts, noise=noise, mean=mean, max_iterations=iterations)
+        theta = fit(
+            kernel, X, y, starts, noise=noise, mean=mean, max_iterations=iterations, own=own
+        )
         memo = {"theta": theta_to_json(theta), "fitted": len(y)}
-    gp = GP.of(kernel, theta, X, y, mean)
-    data.cache["gp"] = _Cached(gp, theta_to_json(theta), data.X, data.loss)
+    gp = GP.of(kernel, theta, X, y, mean, own)
+    data.cache["gp"] = _Cached(gp, theta_to_json(theta), data.X, data.loss, data.spread)
     return gp, memo
 
 
@@ -123,6 +126,7 @@ class _Cached:
     theta: Mapping[str, Any]  # JSON
     X: Array
     loss: Array
+    spread: Array
 
     def serves(self, kernel: Kernel, data: Data, theta: Mapping[str, Any]) -> bool:
         """Whether it is the model of `data` under `theta`."""
@@ -130,8 +134,18 @@ class _Cached:
             kernel == self.gp.kernel
             and theta == self.theta
             and np.array_equal(self.loss, data.loss)
+            and np.array_equal(self.spread, data.spread)
             and np.array_equal(self.X, data.X)
         )
+
+
+def standardized(data: Data, bad_side: Tail = WIDE_TAIL) -> tuple[Array, Array]:
+    """Standardised losses (n,), and their deviations where they are expected ones."""
+    scale = Scale.of(data.loss, bad_side)
+    if not data.spread.size:
+        return scale(data.loss), np.zeros(len(data.loss))
+    low, high = scale(data.loss - data.spread), scale(data.loss + data.spread)
+    return scale(data.loss), (high - low) / 2.0
 
 
 def incumbent(gp: GP, data: Data) -> Tensor:

@@ -45,11 +45,12 @@ def recommended_row(method: Method, data: Data) -> int:
     """Return the number of the told row, within all bounds, of the least loss that is expected.
 
     It is the row of the least loss where the method has no model, or no row is within its bounds.
+    A row whose trial has not finished is not recommended.
     """
     loss = data.loss
     if has_model(method) and data.n_told >= 2:
         loss, _ = predicted_losses(method, data, data.X)
-    return int(np.lexsort((loss, ~data.feasible))[0])
+    return int(np.lexsort((loss, ~data.feasible, ~data.finished))[0])
 
 
 def has_model(method: Method) -> bool:

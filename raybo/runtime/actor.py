@@ -15,6 +15,7 @@ from raybo.runtime.coordinator import Command, Coordinator, News
 from raybo.runtime.session import Payload
 from raybo.runtime.timeouts import FETCH_SECONDS
 from raybo.runtime.writer import open_journal
+from raybo.study.trial import Batch
 
 
 @ray.remote(num_cpus=0, max_restarts=0)
@@ -55,6 +56,9 @@ class CoordinatorActor:
     async def started(self, attempt: str, node: str, pid: int) -> None:  # noqa: D102
         if self._coordinator is not None:
             self._coordinator.started(attempt, node, pid)
+
+    async def report(self, attempt: str, batch: Batch) -> bool:  # noqa: D102
+        return self._coordinator is None or self._coordinator.report(attempt, batch)
 
     async def holder(self) -> dict[str, Any]:  # noqa: D102
         coordinator = self._coordinator

@@ -14,6 +14,7 @@ from raybo.runtime.evaluations.evaluate import Evaluation, evaluate_remotely
 from raybo.runtime.evaluations.failures import Failure, failure_of_ray
 from raybo.runtime.proposals.proposer import Call, Proposals, ProposerActor
 from raybo.runtime.timeouts import PROPOSAL_SECONDS
+from raybo.study.trial import Checkpoint
 
 logger = logging.getLogger(__name__)
 
@@ -32,8 +33,14 @@ class Backend(Protocol):
     async def propose(self, lane: int, call: Call) -> Proposals:
         """Return the answer of the proposer of a lane."""
 
-    def submit(self, attempt: str, config: Any, resources: Mapping[str, Any]) -> Any:
-        """Start an evaluation and return its handle."""
+    def submit(
+        self,
+        attempt: str,
+        config: Any,
+        resources: Mapping[str, Any],
+        begin: Checkpoint | None = None,
+    ) -> Any:
+        """Start an evaluation, from a checkpoint if one is given, and return its handle."""
 
     async def evaluation(self, handle: Any) -> Evaluation | Failure:
         """Return an evaluation when it has ended, or why there is none."""
@@ -87,13 +94,19 @@ class RayBackend:
             raise ProposerLost(type(error).__name__) from None
         return answer
 
-    def submit(self, attempt: str, config: Any, resources: Mapping[str, Any]) -> Any:
+    def submit(
+        self,
+        attempt: str,
+        config: Any,
+        resources: Mapping[str, Any],
+        begin: Checkpoint | None = None,
+    ) -> Any:
         """Start a task."""
         if resources is not self._resources:  # seldom: making the options takes a while
             self._resources = resources
             options = {"name": "raybo trial", **resources, "max_retries": 0}
             self._task = evaluate_remotely.options(**options)
-        return self._task.remote(self._payload, attempt, config)
+        return self._task.remote(self._payload, attempt, config, begin)
 
     async def evaluation(self, handle: Any) -> Evaluation | Failure:
         """Return the evaluation of a task; the wait has no limit, the coordinator cancels it."""

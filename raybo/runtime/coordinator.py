@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
+
 from raybo.errors import JournalError
 from raybo.runtime.backend import Backend
 from raybo.runtime.evaluations.evaluate import Evaluation
@@ -30,10 +32,12 @@ from raybo.runtime.timeouts import GATHER_SECONDS, NODES_SECONDS, TICK_SECONDS
 from raybo.runtime.totals import Totals
 from raybo.runtime.writer import JournalWriter
 from raybo.space.any_space import AnySpace
+from raybo.study.curves import Course, course_of
+from raybo.study.halving import goes_on, rungs_of
 from raybo.study.journal.journal import timestamp
 from raybo.study.objective import Objective
 from raybo.study.outcome import Stop
-from raybo.study.trial import TrialRecord
+from raybo.study.trial import Batch, State, TrialRecord
 from raybo.views.progress import Progress
 
 
@@ -95,6 +99,10 @@ class Coordinator:
         self._polled = time.monotonic()
         self._wanted, self._wanted_seconds, self._accounted = 0, 0.0, time.monotonic()
         self._finite = space.cardinality is not None
+        self._objective = objective
+        self._space = space
+        self._rungs = rungs_of(self._settings.max_steps, self._settings.stop_early)
+        self._courses: dict[int, Course] = {}  # of the trials that have reported
         self._pool = Pool(backend, self._settings, space, writer.epoch, self._spawn)
         self._supply = Supply(
             backend, self._record, session.lanes, self._settings.workers, self._spawn
@@ -136,6 +144,11 @@ class Coordinator:
     def started(self, attempt: str, node: str, pid: int) -> None:
         """Note that an attempt has started, and where."""
         self._pool.started(attempt, node, pid)
+
+    def report(self, attempt: str, batch: Batch) -> bool:
+        """Record values of a trial on its way; return whether it goes on."""
+        number = self._pool.number_of(attempt)
+        return number is not None and self._add_reports(number, batch)
 
     @property
     def seconds_since_poll(self) -> float:
@@ -181,6 +194,8 @@ class Coordinator:
             about = {"code": session.code, "resume_hint": session.resume_hint}
             who = session.holder
             add("session", id=session.id, time=timestamp(), settings=settings, who=who, **about)
+        for number in record.entries:
+            self._note(number)
         for i, number in enumerate(record.order):
             self._totals.add(record.entries[number])
             if i >= record.before:
@@ -309,7 +324,8 @@ class Coordinator:
             trial = self._next_trial()
             if trial is None:
                 return
-            self._pool.submit(trial.number, trial.config)
+            begin = self._record.entries[trial.number].checkpoint
+            self._pool.submit(trial.number, trial.config, begin)
 
     def _next_trial(self) -> TrialRecord | None:
         """Return a trial to evaluate: one to try again, a point of the user's, a proposal."""
@@ -342,10 +358,14 @@ class Coordinator:
             "started": round(evaluation.started, 6),
             "finished": round(evaluation.started + evaluation.seconds, 6),
         }
+        if evaluation.reports.steps:
+            self._add_reports(number, evaluation.reports)
         if failure is None:
-            found = {"value": evaluation.value, "extra": evaluation.extra}
-            attempts = entry.trial.attempts + 1
-            self._writer.add("done", number=number, attempts=attempts, **found, **span)
+            about = {"attempts": entry.trial.attempts + 1, "extra": evaluation.extra, **span}
+            if evaluation.value is None:
+                self._writer.add("stopped_early", number=number, **about)
+            else:
+                self._writer.add("done", number=number, value=evaluation.value, **about)
             self._finished(number)
         elif failure.allows_retry(entry.errors, entry.losses, self._settings.retries):
             why = {"cause": failure.cause, "reason": failure.reason}
@@ -353,6 +373,27 @@ class Coordinator:
             self._retries.append(number)
         else:
             self._add_failure(number, failure, attempts=1, **span)
+
+    def _add_reports(self, number: int, batch: Batch) -> bool:
+        """Record reports, and return whether their trial goes on."""
+        about: dict[str, Any] = {"extra": batch.bounded} if batch.bounded else {}
+        if batch.checkpoint is not None:
+            about["checkpoint"] = batch.checkpoint
+        self._writer.add("report", number=number, steps=[list(s) for s in batch.steps], **about)
+        self._supply.changed(number, finished=False)
+        last = batch.steps[-1][0]
+        self._note(number)
+        return last not in self._rungs or goes_on(number, last, self._courses)
+
+    def _note(self, number: int) -> None:
+        """Note how a trial goes, for the rule that stops others; those that fail say nothing."""
+        trial, known = self._record.entries[number].trial, self._courses.pop(number, None)
+        if not self._rungs or not trial.curve or trial.state is State.FAILED:
+            return
+        row = np.empty(0) if known is None else known.row
+        if known is None and self._space.dense:
+            row = self._space.encode(self._space.from_json(trial.config))
+        self._courses[number] = course_of(trial, row, self._objective)
 
     def _add_failure(self, number: int, failure: Failure, attempts: int, **span: Any) -> None:
         self._writer.add(
@@ -369,6 +410,7 @@ class Coordinator:
 
     def _finished(self, number: int) -> None:
         entry = self._record.entries[number]
+        self._note(number)
         self._totals.add(entry, now=True)
         self._rules.add(entry)
         self._supply.changed(number, finished=True)

@@ -33,6 +33,7 @@ from raybo.runtime.proposals.proposer import Search
 from raybo.runtime.resume import reached, resume_hint
 from raybo.runtime.session import Payload, Resources, Session, Settings
 from raybo.space.any_space import AnySpace, as_space
+from raybo.study.halving import check_steps, rungs_of
 from raybo.study.journal.journal import read_journal, timestamp
 from raybo.study.journal.record import Record
 from raybo.study.journal.storage import open_store, spool_folder
@@ -68,6 +69,8 @@ def optimize(
     max_failures: int | None = None,
     patience: int | None = None,
     constraints: Constraints | None = None,
+    max_steps: int | None = None,
+    stop_early: bool = False,
 ) -> Result:
     """Optimise `objective` over `space` on a Ray cluster and return the result.
 
@@ -75,8 +78,10 @@ def optimize(
     ----------
     objective
         Takes a config and returns a number, or a dict with the metric in it; the other entries are
-        kept with the trial. It runs in worker processes. What it captures is sent to each node
-        once and shared by the workers there, so captured arrays are read-only.
+        kept with the trial. It may be a generator that yields such results, or call
+        `raybo.report`, at each step of a training. It runs in worker processes. What it captures
+        is sent to each node once and shared by the workers there, so captured arrays are
+        read-only.
     space
         `Space`, `Box`, or a dict of parameters.
     mode, metric
@@ -118,6 +123,10 @@ def optimize(
     constraints
         Bounds of other entries of the result, such as `{"latency": (None, 10.0)}`; None is no
         bound. Where they are kept is learnt, and the best trial keeps all of them.
+    max_steps, stop_early
+        Number of steps after which a trial that reports is complete; the last value is its value.
+        With `stop_early` trials that are worse than most at the same step are stopped before, and
+        the model learns from the curves of all.
 
     Returns
     -------
@@ -149,6 +158,7 @@ def optimize(
         "patience": patience,
     }
     check_limits(**limits)
+    check_steps(max_steps, stop_early)
     functions = checked_callbacks(callbacks)
     first, known = checked_points(points), checked_values(evaluated, goal)
     for config in (*first, *(config for config, _, _ in known)):
@@ -216,16 +226,20 @@ def optimize(
             spool=str(spool_folder().absolute()),
             holder={"driver": os.getpid(), "host": socket.gethostname(), "session": session_id},
             header=header,
-            settings=Settings(resources=resources, **limits),
+            settings=Settings(
+                resources=resources, **limits, max_steps=max_steps, stop_early=stop_early
+            ),
             code=code,
             resume_hint=resume_hint(name, storage, header["objective"], named),
             points=point_list,
             given=given,
         )
         folder = None if "://" in storage else str(store.folder)
+        rungs = rungs_of(max_steps, stop_early)
+        work = Work(objective, space, goal, folder, max_steps, rungs)
         payload = Payload(
             put((session, space, goal), "the search space", (session, space)),
-            put(Work(objective, space, goal, folder), "the objective", objective),
+            put(work, "the objective", objective),
             put(Search(space, built, goal, seed), "the method", built),
         )
         driver = Driver(session, space, payload, view, functions, len(record.order))

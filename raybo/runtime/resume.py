@@ -26,6 +26,8 @@ _SETTINGS: dict[str, Any] = {
     "timeout": int | float,
     "retries": int,
     "patience": int,
+    "max_steps": int,
+    "stop_early": bool,
 }
 
 

@@ -22,6 +22,8 @@ class Settings:
     retries: int
     max_failures: int | None = None
     patience: int | None = None
+    max_steps: int | None = None
+    stop_early: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as JSON; resources that JSON cannot hold are None."""

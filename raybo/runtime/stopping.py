@@ -54,7 +54,7 @@ class StopRules:
         self._n_without_gain += entry.source != "given"
         if entry.trial.state is State.DONE:
             self._n_done += entry.source != "given"
-        else:
+        elif entry.trial.state is State.FAILED:
             self._first_failure = self._first_failure or entry
             self._failures[f"{entry.trial.cause}: {entry.kind}"] += 1
 

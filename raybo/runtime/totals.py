@@ -24,7 +24,9 @@ class Totals:
         self.best: TrialRecord | None = None
         self._objective = objective
         self._n_done = [0] * lanes
-        self._n_failed = 0
+        self._n_failed = self._n_stopped = 0
+        self._n_steps = 0  # of the trials that have reported, and ended
+        self._n_reporting = 0  # such trials
         self._shares: Mapping[str, float] = {}  # of the members of `auto`, at the newest trial
         self._newest = -1
         self._lane_best: list[float | None] = [None] * lanes
@@ -43,8 +45,12 @@ class Totals:
             self._newest, self._shares = trial.number, trial.memo["shares"]
         if now:
             self._recent.append(time.monotonic())
-        if trial.state is not State.DONE or trial.value is None:
-            self._n_failed += 1
+        if trial.curve:
+            self._n_steps += max(trial.curve)
+            self._n_reporting += 1
+        if trial.value is None:
+            self._n_stopped += trial.state is State.STOPPED
+            self._n_failed += trial.state is State.FAILED
             return
         if self._objective.allows(trial.extra):
             if self._is_better(trial.value, self.best_value):
@@ -86,7 +92,15 @@ class Totals:
             mode=self._objective.mode,
             state=state,
             shares=self._shares,
+            stopped=self._n_stopped,
+            steps=self._steps_share(settings.max_steps),
         )
+
+    def _steps_share(self, max_steps: int | None) -> float | None:
+        """Share of all steps that the trials that have ended ran; None without steps."""
+        if not max_steps or not self._n_reporting:
+            return None
+        return min(1.0, self._n_steps / (max_steps * self._n_reporting))
 
     def _is_better(self, value: float, best: float | None) -> bool:
         return best is None or self._objective.better(value, best)
@@ -100,7 +114,8 @@ class Totals:
     def _seconds_left(self, rate: float, elapsed: float, settings: Settings) -> float | None:
         limits = []
         if settings.max_trials is not None and rate > 0:
-            limits.append((settings.max_trials - sum(self._n_done) - self._n_failed) / rate)
+            ended = sum(self._n_done) + self._n_failed + self._n_stopped
+            limits.append((settings.max_trials - ended) / rate)
         if settings.max_seconds is not None:
             limits.append(settings.max_seconds - elapsed)
         return max(0.0, min(limits)) if limits else None

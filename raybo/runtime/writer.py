@@ -23,6 +23,8 @@ from raybo.study.trial import TrialRecord
 
 logger = logging.getLogger(__name__)
 
+_FINISHES = ("done", "stopped_early", "failed", "given")  # events that end a trial
+
 
 def open_journal(session: Session) -> JournalWriter:
     """Open the journal of a session's study, new or not.
@@ -99,7 +101,7 @@ class JournalWriter:
                     f"{self._store.location}: cannot write: {type(error).__name__}: {error}; the "
                     "acknowledged trials are safe; repair the cause, then resume the study"
                 ) from error
-            finished = [e["number"] for e in batch if e["kind"] in ("done", "failed", "given")]
+            finished = [e["number"] for e in batch if e["kind"] in _FINISHES]
             if finished:
                 self._acknowledged += finished
                 self.changed.set()

@@ -37,6 +37,9 @@ class Optimizer:
     constraints
         Bounds (low, high) of other outcomes by their names, None for no bound: `tell` takes their
         values as `extra`, and the best trial keeps all bounds.
+    max_steps, stop_early
+        Number of reports of a complete trial; whether `report` stops trials that are worse than
+        most at the same step.
     **options
         Options of the method.
     """
@@ -48,10 +51,13 @@ class Optimizer:
         mode: str = "min",
         seed: int | None = 0,
         constraints: Constraints | None = None,
+        max_steps: int | None = None,
+        stop_early: bool = False,
         **options: Any,
     ) -> None:
         space, goal = as_space(space), Objective(mode, constraints=constraints or {})
-        self._study = Study(space, build_method(method, space, options), goal, checked_seed(seed))
+        built = build_method(method, space, options)
+        self._study = Study(space, built, goal, checked_seed(seed), None, max_steps, stop_early)
 
     @property
     def space(self) -> AnySpace:
@@ -89,6 +95,22 @@ class Optimizer:
         `extra` holds its other outcomes, at least those that are bounded by constraints.
         """
         return detached(self._study.tell(_number(trial), value, extra))
+
+    def report(
+        self,
+        trial: int | Trial,
+        step: int | None,
+        value: float,
+        extra: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """Record a value of a trial on its way; return whether the trial goes on.
+
+        `step` counts from 1 and increases; None is the next one. When False comes back the trial
+        is over: stopped early, complete after `max_steps` reports (the last value is the trial's),
+        or failed by a NaN. There is nothing left to tell. The model learns from the curves of
+        stopped and of running trials, too.
+        """
+        return self._study.report(_number(trial), step, value, extra)
 
     def fail(self, trial: int | Trial, reason: str = "", cause: str = "exception") -> Trial:
         """Record that a trial, or the one of this number, has no value, and why.
@@ -140,6 +162,8 @@ class Optimizer:
             "mode": study.objective.mode,
             "constraints": {k: list(b) for k, b in study.objective.constraints.items()},
             "seed": study.seed,
+            "max_steps": study.max_steps,
+            "stop_early": study.stop_early,
             "trials": [encode(trial, study.space).to_json() for trial in study.trials.values()],
         }
 
@@ -187,6 +211,8 @@ class Optimizer:
             state["mode"],
             state["seed"],
             state.get("constraints"),
+            state.get("max_steps"),
+            state.get("stop_early", False),
             **({} if method else options),
         )
         for item in state["trials"]:

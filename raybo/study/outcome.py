@@ -114,7 +114,8 @@ class Outcome:
         """Return one row per trial: its fields, then its parameters by their paths.
 
         A path such as "compress/svd/rank" that is also the name of a field is prefixed with
-        "config/"; entries of `extra` are prefixed with "extra/".
+        "config/"; entries of `extra` are prefixed with "extra/". Where trials reported on their
+        way there are `steps`, the last one, and `curve`, the values by step.
         """
         return [_row(trial, self.space) for trial in self.trials]
 
@@ -133,6 +134,7 @@ class StudySummary:
     state: str  # "running", "stopped" (killed), "damaged", or the kind of its Stop
     created: float
     error: str | None = None  # why the journal cannot be read
+    stopped: int = 0  # trials that were stopped early
 
 
 def load_record(name: str, storage: str | os.PathLike[str] = "runs") -> Record:
@@ -199,6 +201,7 @@ def summarize(record: Record, store: Store, slug: str) -> StudySummary:
         mode=header.get("mode", "min"),
         state="running" if store.holder() else stop.kind if stop else "stopped",
         created=header.get("created", 0.0),
+        stopped=sum(trial.state is State.STOPPED for trial in trials),
     )
 
 
@@ -236,11 +239,13 @@ def encodable(text: str) -> str:
 
 def _row(trial: Trial, space: AnySpace) -> dict[str, Any]:
     row: dict[str, Any] = {k: v for k, v in vars(trial).items() if k not in ("config", "memo")}
-    extra = row.pop("extra")
+    extra, curve = row.pop("extra"), row.pop("curve")
     row["state"] = trial.state.value
     row["seconds"] = None
     if trial.started is not None and trial.finished is not None:
         row["seconds"] = trial.finished - trial.started
+    if curve:
+        row["steps"], row["curve"] = max(curve), {str(step): v for step, v in curve.items()}
     fields = set(row)
     for path, value in flat_config(trial.config, space).items():
         row[f"config/{path}" if path in fields else path] = value

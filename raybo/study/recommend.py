@@ -10,7 +10,7 @@ from raybo.errors import MALFORMED, RayboError
 from raybo.methods.registry import build_method
 from raybo.study.outcome import Outcome
 from raybo.study.study import Study
-from raybo.study.trial import State, Trial, best_of, detached
+from raybo.study.trial import Trial, best_of, detached
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def recommend(study: Study) -> Recommendation | None:
     best = best_of(study.trials.values(), study.objective)
     if best is None or best.value is None:
         return None
-    told = [t for t in study.trials.values() if t.state is State.DONE]
+    told = [t for t in study.trials.values() if study.is_told(t)]
     if study.method.lanes > 1 or not has_model(study.method) or len(told) < 2:
         return Recommendation(detached(best), best.value)
     data = study.data(study.next_number)

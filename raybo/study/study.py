@@ -19,6 +19,8 @@ from raybo.arrays import Array
 from raybo.errors import ObjectiveError, SpaceExhausted, StudyError, SurrogateError
 from raybo.methods.base import FULL, Data, Effort, Method, Proposal, lane_of
 from raybo.space.any_space import AnySpace
+from raybo.study.curves import Course, course_of, expected_losses
+from raybo.study.halving import check_steps, checked_step, goes_on, rungs_of
 from raybo.study.objective import Objective, finite_number
 from raybo.study.scalarisation import draw_weights, scalarised
 from raybo.study.trial import SAYS_NOTHING, SAYS_SOMETHING, State, Trial, TrialRecord, best_of
@@ -50,7 +52,9 @@ class Study:
     proposes the same points.
 
     `snap` moves a proposed config to the one that is evaluated, where the space cannot do so: the
-    grid of a rounded normal distribution, which is continuous for raybo.
+    grid of a rounded normal distribution, which is continuous for raybo. `max_steps` is the number
+    of reports after which a trial is complete; with `stop_early` those that report worse values
+    than most are stopped before.
     """
 
     def __init__(
@@ -60,12 +64,18 @@ class Study:
         objective: Objective | None = None,
         seed: int = 0,
         snap: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
+        max_steps: int | None = None,
+        stop_early: bool = False,
     ) -> None:
+        check_steps(max_steps, stop_early)
         self.space = space
         self.method = method
         self.objective = objective or Objective()
         self.seed = seed
         self._snap = snap
+        self.max_steps = max_steps
+        self.stop_early = stop_early
+        self._rungs = rungs_of(max_steps, stop_early)
         self.trials: dict[int, Trial] = {}  # by number, in the order of their numbers
         self._rows: dict[int, Array] = {}
         self._seen: set[bytes] = set()
@@ -116,7 +126,7 @@ class Study:
         """Record the outcome of a trial as it is found elsewhere: in a journal, or run again."""
         trial = self.trials[found.number]
         trial.state, trial.value, trial.extra = found.state, found.value, found.extra
-        trial.reason, trial.cause = found.reason, found.cause
+        trial.reason, trial.cause, trial.curve = found.reason, found.cause, found.curve
         change = self._seen.add if self._is_tried(trial) else self._seen.discard
         change(self._key(trial.config))
         return trial
@@ -140,6 +150,33 @@ class Study:
                 ) from None
             return self.fail(number, str(error), "result")
         return self.settle(replace(trial, state=State.DONE, value=found, extra=extra))
+
+    def report(
+        self, number: int, step: Any, value: Any, extra: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Record a value of a pending trial on its way; return whether the trial goes on.
+
+        The last of `max_steps` values is the value of the trial. A NaN or an infinity makes it a
+        failure.
+        """
+        trial = self._pending_trial(number)
+        step = checked_step(step, max(trial.curve, default=0))
+        try:
+            found = finite_number(value, f"the value at step {step} is")
+        except ObjectiveError as error:
+            if not _is_not_finite(value):
+                raise StudyError(f"trial {number}: {error}, report a number") from None
+            self.fail(number, str(error), "result")
+            return False
+        trial.curve[step] = found
+        trial.extra = dict(extra or {})
+        if self.max_steps is not None and step >= self.max_steps:
+            self.tell(number, found, extra)
+            return False
+        if step not in self._rungs or goes_on(number, step, self._courses(self.trials.values())):
+            return True
+        self.settle(replace(trial, state=State.STOPPED))
+        return False
 
     def _checked_extra(self, number: int, extra: Any) -> dict[str, Any]:
         """The other outcomes of a trial as a dict that holds all that the objective needs."""
@@ -218,9 +255,11 @@ class Study:
                 f"trial {number!r} does not exist; this study has {len(self.trials)} trials"
             )
         if trial.state is not State.PENDING:
-            how = (
-                f"value {trial.value}" if trial.state is State.DONE else f"failed: {trial.reason}"
-            )
+            how = f"value {trial.value}"
+            if trial.state is State.FAILED:
+                how = f"failed: {trial.reason}"
+            elif trial.state is State.STOPPED:
+                how = f"stopped early at step {max(trial.curve)}: report() returned False"
             raise StudyError(f"trial {number} was already told ({how}); a trial is told once")
         return trial
 
@@ -230,14 +269,15 @@ class Study:
         own = lane_of(number, lanes)
         trials = self.trials.values() if getattr(self.method, "reads_data", True) else ()
         lane = [t for t in trials if lane_of(t.number, lanes) == own]
-        told = [t for t in lane if t.state is State.DONE]
+        told = [t for t in lane if self.is_told(t)]
         failed = [t for t in lane if t.state is State.FAILED and t.counts]
         pending = [t for t in lane if t.state is State.PENDING]
+        loss, spread = self._losses(told, number)
         data = Data(
             number=number,
             seed=self.seed,
             X=self._stack(told),
-            loss=self._losses(told, number),
+            loss=loss,
             memos=tuple(t.memo for t in told),
             pending=self._stack(pending),
             pending_memos=tuple(t.memo for t in pending),
@@ -245,18 +285,43 @@ class Study:
             failed=self._stack(failed),
             excess=np.array([self.objective.excess(t.extra) for t in told]),
             failed_memos=tuple(t.memo for t in failed),
+            spread=spread,
+            n_running=sum(t.state is State.PENDING for t in told),
             cache=self._cache,
         )
         return data.without_fits() if self.objective.others else data
 
-    def _losses(self, told: list[Trial], number: int) -> Array:
-        """What trial `number` is to minimise, of each trial told: (n,)."""
+    def is_told(self, trial: Trial) -> bool:
+        """Whether something is known of its value: all of it, or the beginning of its curve."""
+        if trial.state is State.DONE:
+            return True
+        unfinished = trial.state in (State.STOPPED, State.PENDING)
+        known = self.objective.constraints.keys() <= trial.extra.keys()
+        return unfinished and bool(trial.curve) and known and not self.objective.others
+
+    def _losses(self, told: list[Trial], number: int) -> tuple[Array, Array]:
+        """What trial `number` is to minimise, of each trial told (n,), and the deviations.
+
+        There are deviations where some trials have not finished, and none elsewhere.
+        """
         goal = self.objective
-        losses = [goal.losses(t.value, t.extra) for t in told if t.value is not None]
-        every = np.array(losses).reshape(len(losses), 1 + len(goal.others))
-        if not goal.others:
-            return np.asarray(every[:, 0])
-        return scalarised(every, draw_weights(every.shape[1], self.seed, number))
+        if goal.others:
+            losses = np.array([goal.losses(t.value or 0.0, t.extra) for t in told])
+            every = losses.reshape(len(told), 1 + len(goal.others))
+            return scalarised(every, draw_weights(every.shape[1], self.seed, number)), np.empty(0)
+        finals = [goal.loss(t.value) for t in told if t.value is not None]
+        if len(finals) == len(told):
+            return np.array(finals, dtype=np.float64), np.empty(0)
+        return expected_losses(list(self._courses(told).values()))
+
+    def _courses(self, trials: Iterable[Trial]) -> dict[int, Course]:
+        """How each trial went so far, by number; failed ones are left out."""
+        none = np.empty(0)
+        return {
+            t.number: course_of(t, self._rows.get(t.number, none), self.objective)
+            for t in trials
+            if t.state is not State.FAILED
+        }
 
     def _stack(self, trials: list[Trial]) -> Array:
         width = self.space.dim if self.space.dense else 0

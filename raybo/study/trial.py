@@ -16,6 +16,7 @@ class State(StrEnum):
 
     PENDING = "pending"  # asked, not yet told
     DONE = "done"
+    STOPPED = "stopped"  # early, since its reports were worse than those of others
     FAILED = "failed"
 
 
@@ -30,7 +31,8 @@ class Trial:
     """One evaluation of the objective, as a user sees it.
 
     `value` is what the objective returned, whatever the mode; None until it is told, and for a
-    trial that failed.
+    trial that failed or was stopped early. `curve` has the values that it reported on the way, by
+    step.
     """
 
     number: int
@@ -44,11 +46,12 @@ class Trial:
     finished: float | None = None
     extra: dict[str, Any] = field(default_factory=dict)  # other entries of the result
     memo: dict[str, Any] = field(default_factory=dict)  # what the method noted, in JSON
+    curve: dict[int, float] = field(default_factory=dict)
 
     @property
     def counts(self) -> bool:
         """Whether its outcome says something about its config."""
-        return self.state is State.DONE or (
+        return self.state in (State.DONE, State.STOPPED) or (
             self.state is State.FAILED and self.cause not in SAYS_NOTHING
         )
 
@@ -71,25 +74,51 @@ class TrialRecord:
     finished: float | None = None
     extra: dict[str, Any] = field(default_factory=dict)
     memo: dict[str, Any] = field(default_factory=dict)
+    curve: dict[int, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON."""
-        return {**vars(self), "state": self.state.value}
+        curve = [[step, value] for step, value in self.curve.items()]
+        return {**vars(self), "state": self.state.value, "curve": curve}
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> TrialRecord:
         """Return the record that `to_json` wrote."""
-        return cls(**{**item, "state": State(item["state"])})
+        curve = {int(step): float(value) for step, value in item.get("curve", ())}
+        return cls(**{**item, "state": State(item["state"]), "curve": curve})
 
 
 def detached(trial: Trial) -> Trial:
     """Return a copy of `trial` whose dicts can be changed without changing those of `trial`."""
-    dicts = {name: _copied(getattr(trial, name)) for name in ("config", "extra", "memo")}
+    names = ("config", "extra", "memo", "curve")
+    dicts = {name: _copied(getattr(trial, name)) for name in names}
     return replace(trial, **dicts)
 
 
 def _copied(value: Any) -> Any:
     return {k: _copied(v) for k, v in value.items()} if isinstance(value, Mapping) else value
+
+
+Checkpoint = tuple[int, str]  # step, and where what it needs to go on from there is kept
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Reports of a trial.
+
+    Attributes
+    ----------
+    steps : pairs of a step and a value
+        In their order.
+    checkpoint : Checkpoint, optional
+        The latest.
+    bounded : dict
+        Entries of the latest report that constraints bound.
+    """
+
+    steps: tuple[tuple[int, float], ...] = ()
+    checkpoint: Checkpoint | None = None
+    bounded: Mapping[str, Any] = field(default_factory=dict)
 
 
 AnyTrial = TypeVar("AnyTrial", Trial, TrialRecord)

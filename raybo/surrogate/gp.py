@@ -39,21 +39,30 @@ class GP:
     mean: Tensor  # (): constant mean of the process
     chol: Tensor  # (n, n): of K(X, X) + noise I
     alpha: Tensor  # (n,): (K + noise I)^-1 (y - mean)
+    own: Tensor  # (n,): variances that single values have beside the noise of all
 
     @classmethod
     def of(
-        cls, kernel: Kernel, theta: Theta, X: Tensor, y: Tensor, mean: Tensor | float | None = None
+        cls,
+        kernel: Kernel,
+        theta: Theta,
+        X: Tensor,
+        y: Tensor,
+        mean: Tensor | float | None = None,
+        own: Tensor | None = None,
     ) -> GP:
         """Condition the process on y = f(X) + noise (Rasmussen & Williams 2006, alg. 2.1).
 
-        The constant mean is the one of highest likelihood unless it is given.
+        The constant mean is the one of highest likelihood unless it is given. `own` are variances
+        (n,) that single values have beside the noise of all.
         """
         wanted = {h.name for h in kernel.hypers} | {NOISE}
         if set(theta) != wanted:
             raise SurrogateError(f"theta holds {sorted(theta)}, the kernel wants {sorted(wanted)}")
-        chol = cholesky(add_noise(kernel(X, X, theta), theta[NOISE]))
+        own = X.new_zeros(len(X)) if own is None else own
+        chol = cholesky(add_noise(kernel(X, X, theta), theta[NOISE], own))
         m = likeliest_mean(chol, y) if mean is None else torch.as_tensor(mean).to(y)
-        return cls(kernel, theta, X, y, m, chol, _solve(chol, y - m[..., None]))
+        return cls(kernel, theta, X, y, m, chol, _solve(chol, y - m[..., None]), own)
 
     def posterior(self, X: Tensor, part: int | None = None) -> Posterior:
         """Posterior of the function at X, or of term `part` of a sum of kernels."""
@@ -72,7 +81,7 @@ class GP:
 
     def fitted(self) -> Tensor:
         """Posterior mean at the rows of the data, without another solve."""
-        return self.y - self.theta[NOISE][..., None] * self.alpha
+        return self.y - (self.theta[NOISE][..., None] + self.own) * self.alpha
 
     def left_out(self) -> Posterior:
         """Each value as the others predict it, noise included (R & W 2006, eqs. 5.10 to 5.12)."""
@@ -93,7 +102,8 @@ class GP:
         chol = self._extend(X, self.kernel(self.X, X, self.theta))
         all_y = torch.cat([self.y.expand(*y.shape[:-1], -1), y], -1)
         alpha = _solve(chol, all_y - self.mean[..., None])
-        return replace(self, X=torch.cat([self.X, X]), y=all_y, chol=chol, alpha=alpha)
+        own = torch.cat([self.own, self.own.new_zeros(len(X))])
+        return replace(self, X=torch.cat([self.X, X]), y=all_y, chol=chol, alpha=alpha, own=own)
 
     def condition_on_mean(self, X: Tensor) -> GP:
         """The process with pending rows at their posterior mean (Desautels et al. 2014).
@@ -112,6 +122,7 @@ class GP:
             y=torch.cat([y, values], -1),
             chol=self._extend(X, cross),
             alpha=torch.cat([self.alpha, none], -1),
+            own=torch.cat([self.own, self.own.new_zeros(len(X))]),
         )
 
     def condition_at_least(self, X: Tensor, level: Tensor) -> GP:
@@ -126,13 +137,15 @@ class GP:
 
     def with_theta(self, changes: Theta) -> GP:
         """The process on the same rows, with the same mean, and some hyperparameters changed."""
-        return GP.of(self.kernel, {**self.theta, **changes}, self.X, self.y, self.mean)
+        theta = {**self.theta, **changes}
+        return GP.of(self.kernel, theta, self.X, self.y, self.mean, self.own)
 
 
-def add_noise(K: Tensor, noise: Tensor) -> Tensor:
-    """K + noise I."""
+def add_noise(K: Tensor, noise: Tensor, own: Tensor | None = None) -> Tensor:
+    """K + noise I, and the variances `own` (n,) of single values."""
     eye = torch.eye(K.shape[-1], dtype=K.dtype, device=K.device)
-    return K + noise[..., None, None] * eye
+    noisy = K + noise[..., None, None] * eye
+    return noisy if own is None else noisy + own * eye
 
 
 def likeliest_mean(chol: Tensor, y: Tensor) -> Tensor:

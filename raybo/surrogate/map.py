@@ -41,6 +41,7 @@ def fit(
     noise: Hyper = NOISE_HYPER,
     mean: float | None = None,
     max_iterations: int = MAX_ITERATIONS,
+    own: Tensor | None = None,
 ) -> dict[str, Tensor]:
     """Hyperparameters of highest posterior density found from any of the starts.
 
@@ -58,13 +59,15 @@ def fit(
         Constant mean of the process; the one of highest likelihood if it is not given.
     max_iterations
         Bound on the iterations from each start.
+    own
+        Variances (n,) that single values have beside the noise of all.
 
     Returns
     -------
     dict
         Hyperparameters of the kernel, and "noise".
     """
-    density = NegativeLogPosterior(kernel, X, y, noise, mean)
+    density = NegativeLogPosterior(kernel, X, y, noise, mean, own)
     found = minimize_from(
         density, [density.logs(start) for start in starts], density.bounds, max_iterations
     )
@@ -113,9 +116,16 @@ class NegativeLogPosterior:
     """Negative log posterior density of flat log-hyperparameters, with its gradient."""
 
     def __init__(
-        self, kernel: Kernel, X: Tensor, y: Tensor, noise: Hyper, mean: float | None = None
+        self,
+        kernel: Kernel,
+        X: Tensor,
+        y: Tensor,
+        noise: Hyper,
+        mean: float | None = None,
+        own: Tensor | None = None,
     ) -> None:
         self.kernel, self.X, self.y, self.mean = kernel, X, y, mean
+        self.own = X.new_zeros(len(X)) if own is None else own
         self.hypers = (*kernel.hypers, noise)
         self.sizes = [math.prod(h.shape) for h in self.hypers]
         self.normals = _normals(self.hypers, self.sizes)
@@ -152,7 +162,7 @@ class NegativeLogPosterior:
         logs = torch.as_tensor(flat, device=self.X.device).requires_grad_()
         theta = self.theta(logs)
         penalty = self.penalty(logs)
-        K = add_noise(self.kernel(self.X, self.X, theta), theta[NOISE])
+        K = add_noise(self.kernel(self.X, self.X, theta), theta[NOISE], self.own)
         with torch.no_grad():
             value, slope = likelihood(K, self.y, self.mean)
         (gradient,) = torch.autograd.grad((K * slope).sum() + penalty, logs)
@@ -169,7 +179,7 @@ class NegativeLogPosterior:
         K, gradient = self.kernel.with_gradient(X, theta)
         noise = float(theta[NOISE])
         noisy = K.copy()
-        noisy.flat[:: len(K) + 1] += noise
+        noisy.flat[:: len(K) + 1] += noise + self.own.numpy()
         value, slope = likelihood(noisy, self.y.numpy(), self.mean)
         by_hypers, by_rows = gradient(slope)
         penalty, by_prior = self.penalty_with_gradient(flat)
@@ -192,7 +202,7 @@ class NegativeLogPosterior:
         with torch.no_grad():
             logs = torch.as_tensor(flat, device=self.X.device)
             theta = self.theta(logs)
-            K = add_noise(self.kernel(self.X, self.X, theta), theta[NOISE])
+            K = add_noise(self.kernel(self.X, self.X, theta), theta[NOISE], self.own)
             found = _negative_log_likelihoods(K, self.y, self.mean) + self.penalty(logs)
         return found.cpu().numpy()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from raybo.arrays import Array
@@ -16,33 +18,73 @@ SHORT_TAIL: Tail = (0.5, 1.0)
 _GOOD_SIDE: Tail = (20.0, 20.0)
 
 
-def standardize(loss: Array, bad_side: Tail = WIDE_TAIL) -> Array:
-    """Losses (n,) centred and scaled to unit variance, their far tails compressed.
+@dataclass(frozen=True)
+class Scale:
+    """An increasing map from losses to standardised losses; make one with `Scale.of`.
 
-    The order of the losses is kept. Values far beyond the quartiles are drawn in smoothly, sooner
-    on the bad side than on the good one, so that one value of 1e300 leaves the others apart.
-    Equal losses all become 0.
+    Losses far beyond the quartiles are drawn in smoothly, sooner on the bad side than on the good
+    one, so that one of 1e300 leaves the others apart. Where all are equal they become 0.
     """
-    loss = np.clip(np.asarray(loss, dtype=np.float64), -1e307, 1e307)  # differences stay finite
-    centre = np.median(loss)
-    low, high = np.quantile(loss, [0.25, 0.75], method="lower")
-    spread = high - low
-    if not spread > 1e-13 * abs(centre):
-        spread = loss.max() - loss.min()
-    if not spread > 1e-13 * abs(centre):
-        return np.zeros_like(loss)
-    with np.errstate(over="ignore"):
-        z = np.clip((loss - centre) / spread, -1e9, 1e9)
-    z = np.where(z > 0, _compress(z, *bad_side), -_compress(-z, *_GOOD_SIDE))
-    z = z - z.mean()
-    deviation = float(z.std())
-    return z / deviation if deviation > 0 else np.zeros_like(z)
+
+    centre: float
+    spread: float  # 0: all are equal
+    bad_side: Tail
+    mean: float = 0.0
+    deviation: float = 1.0
+
+    @classmethod
+    def of(cls, loss: Array, bad_side: Tail = WIDE_TAIL) -> Scale:
+        """The scale on which the losses (n,) have mean 0 and variance 1."""
+        loss = _bounded(loss)
+        centre = float(np.median(loss))
+        low, high = np.quantile(loss, [0.25, 0.75], method="lower")
+        spread = high - low
+        if not spread > 1e-13 * abs(centre):
+            spread = loss.max() - loss.min()
+        if not spread > 1e-13 * abs(centre):
+            return cls(centre, 0.0, bad_side)
+        z = cls(centre, float(spread), bad_side)(loss)
+        deviation = float((z - z.mean()).std())
+        scale = float(spread) if deviation > 0 else 0.0
+        return cls(centre, scale, bad_side, float(z.mean()), deviation or 1.0)
+
+    def __call__(self, loss: Array) -> Array:
+        """Standardised losses."""
+        loss = _bounded(loss)
+        if not self.spread:
+            return np.zeros_like(loss)
+        with np.errstate(over="ignore"):
+            z = np.clip((loss - self.centre) / self.spread, -1e9, 1e9)
+        z = np.where(z > 0, _compress(z, *self.bad_side), -_compress(-z, *_GOOD_SIDE))
+        return np.asarray((z - self.mean) / self.deviation)
+
+    def inverse(self, y: Array) -> Array:
+        """Losses of standardised losses; finite, also beyond the ends of the tails."""
+        z = np.asarray(y) * self.deviation + self.mean
+        z = np.where(z > 0, _expand(z, *self.bad_side), -_expand(-z, *_GOOD_SIDE))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.clip(self.centre + z * self.spread, -1e307, 1e307))
+
+
+def standardize(loss: Array, bad_side: Tail = WIDE_TAIL) -> Array:
+    """Losses (n,) centred and scaled to unit variance, their far tails drawn in."""
+    return Scale.of(loss, bad_side)(loss)
+
+
+def _bounded(loss: Array) -> Array:
+    return np.clip(np.asarray(loss, dtype=np.float64), -1e307, 1e307)  # differences stay finite
 
 
 def _compress(z: Array, limit: float, room: float) -> Array:
     """The identity up to `limit`, then increasing towards `limit + room`."""
     beyond = np.maximum(z - limit, 0.0)
     return np.minimum(z, limit) + beyond / (1.0 + beyond / room)
+
+
+def _expand(z: Array, limit: float, room: float) -> Array:
+    """The inverse of `_compress`, up to nearly the end of the room."""
+    beyond = np.clip(z - limit, 0.0, room * (1.0 - 1e-9))
+    return np.minimum(z, limit) + beyond / (1.0 - beyond / room)
 
 
 def standardize_excess(excess: Array) -> tuple[Array, float]:

@@ -123,6 +123,7 @@ def _facts(outcome: Outcome) -> list[tuple[str, str]]:
         ("at trial", "-" if best is None else str(best.number)),
         ("done", str(states.count(State.DONE))),
         ("failed", str(states.count(State.FAILED))),
+        *([("stopped early", str(n))] if (n := states.count(State.STOPPED)) else []),
         ("time", duration(outcome.elapsed)),
     ]
     return facts if outcome.use is None else [*facts, ("workers busy", f"{outcome.use:.0%}")]
@@ -133,6 +134,21 @@ def _history(sheet: Sheet, optimum: float | None) -> Section | None:
         return None
     note = "A star marks the best trial, red crosses those that failed."
     return Section("History", note, [plots.plot_history(sheet, optimum)], half=True)
+
+
+def _curves(sheet: Sheet) -> Section | None:
+    """What the trials reported on their way."""
+    trials = [t for t in sheet.outcome.trials if t.curve]
+    if not trials:
+        return None
+    note = "A line is a trial: the best in orange, finished ones in blue, the others in grey."
+    stopped = [t for t in trials if t.state is State.STOPPED]
+    if stopped:
+        full = max(max(t.curve) for t in trials)
+        share = sum(max(t.curve) for t in trials) / (full * len(trials))
+        note += f" {len(stopped)} of {len(trials)} were stopped early, at the dots: "
+        note += f"{share:.0%} of all steps were run."
+    return Section("Curves", note, [plots.plot_curves(sheet)])
 
 
 def _best(sheet: Sheet) -> Section | None:
@@ -364,7 +380,11 @@ def _table_row(sheet: Sheet, trial: Trial, extra: list[str], columns: list[Colum
     cells = [trial.extra.get(key) for key in extra] + [flat.get(c.name) for c in columns]
     plain = [c if isinstance(c, int | float | str | None) else str(c) for c in cells]
     plain = [c if c == c and c not in (float("inf"), float("-inf")) else str(c) for c in plain]
-    return [trial.number, trial.state.value, trial.value, seconds, *plain, trial.reason or ""]
+    reason = trial.reason or ""
+    if trial.state is State.STOPPED:
+        step = max(trial.curve)
+        reason = f"stopped early at step {step}, with {trial.curve[step]:.6g}"
+    return [trial.number, trial.state.value, trial.value, seconds, *plain, reason]
 
 
 def _workers(sheet: Sheet) -> Section | None:
@@ -415,6 +435,7 @@ def _resume(sheet: Sheet) -> Section:
 PANELS = (
     _best,
     _recommended,
+    _curves,
     _importances,
     _contour,
     _slices,

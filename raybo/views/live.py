@@ -271,6 +271,7 @@ class Frame:
             (f"{s.done} done", "green"),
             (f"  {s.running} running", "cyan"),
             (f"  {s.failed} failed", "red" if s.failed else "dim"),
+            *((f"  {text}", "dim") for text in _steps(s)),
             (f"  {_workers(s)}", ""),
             (f"  {rate(s.rate)}" if s.rate else "", "dim"),
         )
@@ -292,7 +293,7 @@ class Frame:
         eta = None if s.eta is None else max(0.0, s.eta - self._age)
         text = _times(s, elapsed, eta)
         if s.total is not None:
-            text = f"{s.done + s.failed}/{s.total}  {text}"
+            text = f"{s.ended}/{s.total}  {text}"
         share = _share(s, elapsed, eta)
         narrow, wide = _BAR_WIDTH
         room = width - len(text) - 2
@@ -326,9 +327,8 @@ def _lane_cells(lane: LaneStatus) -> tuple[str, str, str, str]:
 
 
 def _plain(s: Progress) -> str:
-    ended = s.done + s.failed
-    parts = [f"{ended}/{s.total}" if s.total is not None else f"{ended} evaluations"]
-    parts += [f"{s.running} running", f"{s.failed} failed"]
+    parts = [f"{s.ended}/{s.total}" if s.total is not None else f"{s.ended} evaluations"]
+    parts += [f"{s.running} running", f"{s.failed} failed", *_steps(s)]
     if s.best_value is not None:
         parts.append(f"best {number(s.best_value)} (trial {s.best_number})")
     parts += [_workers(s), _times(s, s.elapsed, s.eta)]
@@ -337,17 +337,24 @@ def _plain(s: Progress) -> str:
     return f"[{s.name}] {', '.join(parts)}"
 
 
+def _steps(s: Progress) -> list[str]:
+    """How many trials were stopped early, and what that spared."""
+    if s.steps is None:
+        return []
+    return [f"{s.stopped} stopped early", f"{s.steps:.0%} of all steps run"]
+
+
 def _workers(s: Progress) -> str:
     """Number of workers and their busy share, left out for trials that take no time."""
     words = f"{s.workers} worker{'' if s.workers == 1 else 's'}"
     instant = s.rate > 0 and s.use * s.workers / s.rate < _INSTANT_SECONDS
-    return words if instant or not s.done + s.failed else f"{words} {s.use:.0%} busy"
+    return words if instant or not s.ended else f"{words} {s.use:.0%} busy"
 
 
 def _share(s: Progress, elapsed: float, eta: float | None) -> float | None:
     """Share of the work that is done; None while unknown."""
     if s.total:
-        return min(1.0, (s.done + s.failed) / s.total)
+        return min(1.0, s.ended / s.total)
     if eta is not None and elapsed + eta > 0:
         return elapsed / (elapsed + eta)
     return None

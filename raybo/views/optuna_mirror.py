@@ -126,8 +126,11 @@ def _optuna_trial(
     reason = {"reason": trial.reason} if trial.reason else {}
     states = optuna.trial.TrialState
     made = optuna.trial.create_trial(
-        state=states.COMPLETE if trial.state is State.DONE else states.FAIL,
+        state={State.DONE: states.COMPLETE, State.STOPPED: states.PRUNED}.get(
+            trial.state, states.FAIL
+        ),
         value=trial.value,
+        intermediate_values=trial.curve,
         params=params,
         distributions={name: distributions[name] for name in params},
         user_attrs={**others, **trial.extra, **reason, "number": trial.number},

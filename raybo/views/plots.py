@@ -395,7 +395,7 @@ def plot_timeline(sheet: Sheet) -> go.Figure:
     if len(placed) > _LINES:
         return _finish(_busy_curve(placed, origin), title)
     figure = go.Figure()
-    for state, color in ((State.DONE, BLUE), (State.FAILED, RED)):
+    for state, color in ((State.DONE, BLUE), (State.STOPPED, GREY), (State.FAILED, RED)):
         own = [(slot, t) for slot, t in placed if t.state is state]
         figure.add_trace(
             go.Bar(
@@ -548,6 +548,42 @@ def _plane(sheet: Sheet, lane: summary.Lane) -> go.Figure:
     figure.update_yaxes(edge, nticks=5)
     figure.update_layout(height=280)
     return _finish(figure, "")
+
+
+def plot_curves(sheet: Sheet) -> go.Figure:
+    """Draw what trials reported on their way; the ends of those stopped early are marked."""
+    outcome, figure = sheet.outcome, _framed(sheet.outcome.mode)
+    trials = [t for t in outcome.trials if t.curve]
+    shown = trials[:: -(-len(trials) // _LINES) or 1]
+    best = outcome.best_trial
+    groups = {GREY: [t for t in shown if t.state is not State.DONE]}
+    groups[BLUE] = [t for t in shown if t.state is State.DONE and t is not best]
+    groups[ORANGE] = [best] if best is not None and best.curve else []
+    for color, group in groups.items():
+        x, y, say = [], [], []
+        for trial in group:  # one trace for all: a gap ends a line
+            x += [*trial.curve, None]
+            y += [*trial.curve.values(), None]
+            say += [f"trial {trial.number}"] * (len(trial.curve) + 1)
+        line = {"color": color, "width": 3 if color == ORANGE else 1}
+        figure.add_scatter(
+            x=x, y=y, text=say, mode="lines", line=line, opacity=0.6, showlegend=False
+        )
+    ends = [(max(t.curve), t) for t in shown if t.state is State.STOPPED]
+    figure.add_scatter(
+        x=[step for step, _ in ends],
+        y=[t.curve[step] for step, t in ends],
+        text=[f"trial {t.number}, stopped early" for _, t in ends],
+        mode="markers",
+        marker={"color": GREY, "size": 5},
+        showlegend=False,
+    )
+    values = np.array([v for t in shown for v in t.curve.values()])
+    scale = Scale.of(values, outcome.mode)
+    axis = {"type": "log"} if scale.log else {"range": _padded(scale, outcome.mode)}
+    figure.update_yaxes(title=_label(outcome.metric or "value"), **axis)
+    figure.update_xaxes(title="step")
+    return _finish(figure, "Curves")
 
 
 def plot_shares(sheet: Sheet) -> go.Figure:

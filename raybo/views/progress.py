@@ -37,3 +37,10 @@ class Progress:
     mode: str  # "min" or "max"
     state: str  # "starting", "running", "draining", "stopping", "finished" or "failed"
     shares: Mapping[str, float] = field(default_factory=dict)  # of the members of `auto`
+    stopped: int = 0  # trials that were stopped early
+    steps: float | None = None  # share of all steps that the ended trials ran; None without steps
+
+    @property
+    def ended(self) -> int:
+        """Trials that have ended, in whatever way."""
+        return self.done + self.failed + self.stopped

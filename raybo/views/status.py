@@ -46,6 +46,7 @@ def status_of(name: str, storage: str) -> dict[str, Any]:
         "reason": "" if running else stopped.get("reason", ""),
         "done": summary.done,
         "failed": summary.failed,
+        "stopped": summary.stopped,
         "pending": summary.pending,
         "max_trials": settings.get("max_trials"),
         "workers": settings.get("workers"),
@@ -74,8 +75,10 @@ def status_table(facts: Mapping[str, Any]) -> Table:
     table.add_row("study", _cell(facts["name"], "bold"))
     state = _state(facts["state"]).append_text(_cell(f"  {facts['reason']}", "dim"))
     table.add_row("state", state)
-    ended = facts["done"] + facts["failed"]
+    ended = facts["done"] + facts["failed"] + facts["stopped"]
     counts = f"{facts['done']} done, {facts['failed']} failed, {facts['pending']} unfinished"
+    if facts["stopped"]:
+        counts += f", {facts['stopped']} stopped early"
     table.add_row("trials", f"{ended}{limit}  ({counts})")
     table.add_row("time", f"{facts['seconds']:,.0f} s, started {_date(facts['created'])}")
     table.add_row("method", _cell(method_text(facts["method"])))

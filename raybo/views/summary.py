@@ -99,8 +99,8 @@ class Sheet:
 
     @cached_property
     def trials(self) -> list[Trial]:
-        """Trials that ended, by number; of very many in very many dimensions, a sample."""
-        ended = [t for t in self.outcome.trials if t.state is not State.PENDING]
+        """Trials that finished or failed, by number; of very many in many dimensions, a sample."""
+        ended = [t for t in self.outcome.trials if t.state in (State.DONE, State.FAILED)]
         if not self.outcome.space.dense:
             return ended
         most = max(1000, _MOST_ENTRIES // self.outcome.space.dim)

@@ -32,13 +32,13 @@ from raybo.methods.bock.design import N_INIT, design_point
 from raybo.methods.bock.kernel import NOISE_HYPER, Cylindrical
 from raybo.methods.bock.options import check_options, refuse_boundary
 from raybo.methods.bock.samples import N_SAMPLES, mean_ei, sweep
-from raybo.methods.model import incumbent, with_pending
+from raybo.methods.model import incumbent, standardized, with_pending
 from raybo.methods.search import search_region, success_of, untried
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.gp import GP
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.map import NegativeLogPosterior, minimize_from, starting_theta
-from raybo.surrogate.outcomes import SHORT_TAIL, standardize
+from raybo.surrogate.outcomes import SHORT_TAIL
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,9 @@ class Bock:
         data are too much like those of the last sweep to change the samples.
         """
         kernel = Cylindrical(self.space.dim, self.degree, self.warp, fades=True)
-        X, y = torch.as_tensor(data.X), torch.as_tensor(standardize(data.loss, SHORT_TAIL))
-        density = NegativeLogPosterior(kernel, X, y, NOISE_HYPER)
+        values, deviations = standardized(data, SHORT_TAIL)
+        X, y, own = map(torch.as_tensor, (data.X, values, deviations**2))
+        density = NegativeLogPosterior(kernel, X, y, NOISE_HYPER, own=own)
         last, memo = data.last_fit("samples"), dict[str, Any]()
         if last is None:
             samples = density.logs(starting_theta(kernel, NOISE_HYPER))[None]
@@ -94,7 +95,7 @@ class Bock:
                 chains = np.repeat(samples, N_SAMPLES // len(samples), axis=0)
                 samples = sweep(density, chains, data.rng)
             memo = {"samples": samples.tolist(), "fitted": len(y)}
-        return GP.of(kernel, density.theta(torch.as_tensor(samples)), X, y), memo
+        return GP.of(kernel, density.theta(torch.as_tensor(samples)), X, y, own=own), memo
 
     def _region(self, data: Data, rng: np.random.Generator) -> Region:
         """The box, and where to start in it."""

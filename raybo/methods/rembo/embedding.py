@@ -145,6 +145,7 @@ class Embedding:
             X=self._points(memos),
             loss=data.loss[told],
             excess=data.excess[told] if data.excess.size else data.excess,
+            spread=data.spread[told] if data.spread.size else data.spread,
             memos=memos,
             failed=self._points(failed_memos),
             failed_memos=failed_memos,

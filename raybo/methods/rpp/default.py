@@ -108,7 +108,7 @@ class Rpp:
             projection = Projection(W, least_mixing(W, limit))
             memo |= projection.to_memo()
         W = projection.restricted
-        return GP.of(gp.kernel, gp.theta, gp.X @ torch.as_tensor(W), gp.y), W, memo
+        return GP.of(gp.kernel, gp.theta, gp.X @ torch.as_tensor(W), gp.y, own=gp.own), W, memo
 
 
 @dataclass(frozen=True)

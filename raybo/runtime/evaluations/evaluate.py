@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -21,9 +22,11 @@ from raybo.runtime.evaluations.failures import (
 )
 from raybo.runtime.evaluations.output import output_of
 from raybo.runtime.evaluations.plain_json import plain_extra
+from raybo.runtime.evaluations.reports import Reports, Send, keep_going, reporting
 from raybo.runtime.timeouts import CONFIRM_SECONDS, LOAD_SECONDS
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective
+from raybo.study.trial import Batch, Checkpoint
 
 
 @dataclass(frozen=True)
@@ -34,41 +37,81 @@ class Work:
     space: AnySpace
     objective: Objective
     folder: str | None = None  # of the study, for what is printed; None where it is no folder
+    max_steps: int | None = None  # reports of a complete trial
+    rungs: tuple[int, ...] = ()  # steps at which a trial may be stopped early
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What one attempt at a trial gave: a value, or a failure."""
+    """What one attempt at a trial gave: a value, or a failure, or neither if it was stopped."""
 
     value: float | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     failure: Failure | None = None
     started: float = 0.0  # seconds since the epoch
     seconds: float = 0.0
+    reports: Batch = field(default_factory=Batch)  # those not sent before
 
 
-def evaluate(work: Work, config: Mapping[str, Any]) -> Evaluation:
+def evaluate(
+    work: Work,
+    config: Mapping[str, Any],
+    send: Send = keep_going,
+    begin: Checkpoint | None = None,
+) -> Evaluation:
     """Return the evaluation of a config, given in JSON.
 
     Whatever the objective does, short of ending its process, becomes plain data: an exception that
-    cannot be pickled, or a result that is huge, never leaves the worker.
+    cannot be pickled, or a result that is huge, never leaves the worker. `send` takes reports to
+    the coordinator, and `begin` is the checkpoint to start from.
     """
     started, clock = time.time(), time.perf_counter()
+    reports = Reports(work.objective, send, work.max_steps, work.rungs, begin)
     value, extra, failure = None, {}, None
     try:
-        value, found = work.objective.parse(work.function(work.space.from_json(config)))
-        extra = plain_extra(found)
+        with reporting(reports):
+            result = _call(work, config, begin)
+            if inspect.isgenerator(result):
+                reports.follow(result)
+                reports.complete = not reports.stopped
+        if reports.stopped or reports.complete:
+            value, extra = None if reports.stopped else reports.value, reports.extra
+        else:
+            value, found = work.objective.parse(result)
+            extra = plain_extra(found)
     except MetricError as error:
         failure = failure_of_metric(str(error))
     except ObjectiveError as error:
         failure = failure_of_result(str(error))
     except BaseException as error:  # noqa: BLE001  (also SystemExit, GeneratorExit and the like)
         value, failure = None, failure_of_exception(error)
-    return Evaluation(value, extra, failure, started, time.perf_counter() - clock)
+    seconds = time.perf_counter() - clock
+    return Evaluation(value, extra, failure, started, seconds, reports.take())
+
+
+def _call(work: Work, config: Mapping[str, Any], begin: Checkpoint | None) -> Any:
+    """Call the objective; one that has an argument `resume` is given the path to start from."""
+    decoded = work.space.from_json(config)
+    if takes_resume(work.function):
+        return work.function(decoded, resume=begin[1] if begin else None)  # type: ignore[call-arg]
+    return work.function(decoded)
+
+
+def takes_resume(function: Callable[..., Any]) -> bool:
+    """Whether an objective can go on from a checkpoint."""
+    try:
+        return "resume" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # some functions in C have no signature
+        return False
 
 
 @ray.remote(max_retries=0)
-def evaluate_remotely(payload: list[Any], attempt: str, config: Mapping[str, Any]) -> Evaluation:
+def evaluate_remotely(
+    payload: list[Any],
+    attempt: str,
+    config: Mapping[str, Any],
+    begin: Checkpoint | None = None,
+) -> Evaluation:
     """Evaluate in a worker, after telling the coordinator that the attempt starts, and where.
 
     `payload` holds a reference to the Work, the coordinator, and whether to wait until it knows
@@ -82,8 +125,18 @@ def evaluate_remotely(payload: list[Any], attempt: str, config: Mapping[str, Any
     message = coordinator.started.remote(attempt, _node(), os.getpid())
     if confirm:
         ray.wait([message], timeout=CONFIRM_SECONDS)
+
+    def send(batch: Batch, waits: bool) -> bool:
+        answer = coordinator.report.remote(attempt, batch)
+        if not waits:
+            return True
+        try:
+            return bool(ray.get(answer, timeout=CONFIRM_SECONDS))
+        except ray.exceptions.RayError:  # it is gone, and another will run this trial again
+            return True
+
     with output_of(int(attempt.split(".")[1]), work.folder):
-        return evaluate(work, config)
+        return evaluate(work, config, send, begin)
 
 
 _loaded: dict[str, Work] = {}  # the last study's, by reference; a process serves many trials

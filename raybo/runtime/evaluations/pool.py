@@ -28,6 +28,7 @@ from raybo.runtime.evaluations.failures import (
 from raybo.runtime.session import Settings
 from raybo.runtime.timeouts import LOAD_SECONDS
 from raybo.space.any_space import AnySpace
+from raybo.study.trial import Checkpoint
 
 RECENT_TRIALS = 50  # their durations predict the next
 
@@ -89,8 +90,8 @@ class Pool:
         """Whether any trial has been submitted."""
         return self._n_submitted > 0
 
-    def submit(self, number: int, config: Any) -> None:
-        """Start an attempt at a trial."""
+    def submit(self, number: int, config: Any, begin: Checkpoint | None = None) -> None:
+        """Start an attempt at a trial, from a checkpoint if one is given."""
         self._n_submitted += 1
         attempt = Attempt(number, f"{self._epoch}.{number}.{self._n_submitted}", time.monotonic())
         self._attempts[number] = attempt
@@ -98,12 +99,17 @@ class Pool:
             resources = self._settings.resources
             if callable(resources):
                 resources = resources(self._space.from_json(config))
-            attempt.handle = self._backend.submit(attempt.id, config, resources)
+            attempt.handle = self._backend.submit(attempt.id, config, resources, begin)
         except BaseException as error:  # noqa: BLE001  (the user's callable, or Ray's refusal)
             text = f"resources: {type(error).__name__}: {error}"
             self._spawn(self._refuse(attempt, failure_of_setup(text)))
         else:
             self._spawn(self._follow(attempt))
+
+    def number_of(self, attempt_id: str) -> int | None:
+        """Return the trial of an attempt that runs; None for one that was given up."""
+        attempt = self._find(attempt_id)
+        return None if attempt is None else attempt.number
 
     def take_ended(self) -> list[tuple[int, Evaluation]]:
         """Return the trials whose attempts ended since the last call."""

@@ -6,9 +6,11 @@ session      a driver started or resumed the study, with these settings
 given        a point whose value the user knew
 points       configs that the user wants evaluated first
 asked        a trial was started: its config and the memo of the method
+report       values of a trial on its way, by step, and its checkpoint if it has one
 retry        an attempt failed and the trial is tried again
 interrupted  these trials were running when the coordinator or the driver died
 done         a trial has a value
+stopped_early  a trial was stopped, since its reports were worse than those of others
 failed       a trial has no value, and why
 stopped      the session ended, and why
 
@@ -24,9 +26,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from raybo.errors import MALFORMED, JournalError
+from raybo.study.halving import checked_step
 from raybo.study.journal.journal import Contents
 from raybo.study.objective import Objective, finite_number
-from raybo.study.trial import State, TrialRecord
+from raybo.study.trial import Checkpoint, State, TrialRecord
 
 _Number = int | float
 _SPAN: dict[str, Any] = {"number": int, "attempts": int}
@@ -40,9 +43,11 @@ _TYPES: dict[str, dict[str, Any]] = {
     "given": {**_SPAN, "value": _Number, "extra": dict},
     "points": {"configs": list},
     "asked": {"number": int, "source": str, "memo": dict},
+    "report": {"number": int, "steps": list, "checkpoint": list, "extra": dict},
     "retry": {"number": int},
     "interrupted": {"numbers": list},
     "done": {**_SPAN, "value": _Number, "extra": dict},
+    "stopped_early": {**_SPAN, "extra": dict},
     "failed": {**_SPAN, "reason": str, "cause": str, "traceback": str, "alike": str},
     "stopped": {"reason": str, "outcome": str, "error": str | None, "seconds": _Number,
                 "use": _Number | None},
@@ -59,6 +64,7 @@ class Entry:
     errors: int = 0  # attempts that failed
     losses: int = 0  # attempts lost with a node, a coordinator or a driver
     kind: str = ""  # equal for failures of the same kind
+    checkpoint: Checkpoint | None = None  # from which another attempt may go on
     traceback: str = ""
 
 
@@ -151,6 +157,15 @@ class Record:
             self.points.remove(event["config"])
         self._add(event, source)
 
+    def _on_report(self, event: Mapping[str, Any]) -> None:
+        entry = self._pending(event["number"])
+        for step, value in event["steps"]:
+            entry.trial.curve[checked_step(step, 0)] = finite_number(value, "a value is")
+        entry.trial.extra = dict(event.get("extra", {}))
+        if "checkpoint" in event:
+            step, path = event["checkpoint"]
+            entry.checkpoint = (checked_step(step, 0), str(path))
+
     def _on_retry(self, event: Mapping[str, Any]) -> None:
         entry = self._pending(event["number"])
         entry.trial.attempts += 1
@@ -167,6 +182,9 @@ class Record:
 
     def _on_done(self, event: Mapping[str, Any]) -> None:
         self._succeed(event)
+
+    def _on_stopped_early(self, event: Mapping[str, Any]) -> None:
+        self._finish(event, State.STOPPED).extra = dict(event.get("extra", {}))
 
     def _on_failed(self, event: Mapping[str, Any]) -> None:
         trial = self._finish(event, State.FAILED)

@@ -1,0 +1,159 @@
+"""Reports: values of a trial on its way, from its worker to the coordinator.
+
+At a rung the coordinator says whether the trial goes on, and the worker waits for that. All other
+reports travel in batches: the rule does not need them, and there may be thousands a second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from raybo.errors import ObjectiveError, StudyError
+from raybo.runtime.evaluations.plain_json import plain_extra
+from raybo.study.halving import checked_step
+from raybo.study.objective import Objective
+from raybo.study.trial import Batch, Checkpoint
+
+BATCH_SECONDS = 1.0  # between two batches; a live view is not read faster
+Send = Callable[[Batch, bool], bool]  # a batch, and whether to wait for the answer: go on?
+
+
+def keep_going(batch: Batch, waits: bool) -> bool:  # noqa: ARG001
+    """Send nothing, and stop nothing."""
+    return True
+
+
+class Reports:
+    """What one attempt at a trial has reported, and whether it is over.
+
+    Parameters
+    ----------
+    objective
+        Reads what is reported.
+    send
+        Takes a batch to the coordinator.
+    max_steps, rungs
+        Step at which a trial is complete; steps at which it may be stopped.
+    begin
+        Step and path of the checkpoint that the attempt starts from.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        send: Send,
+        max_steps: int | None = None,
+        rungs: tuple[int, ...] = (),
+        begin: Checkpoint | None = None,
+    ) -> None:
+        self._objective = objective
+        self._send = send
+        self._max_steps = max_steps
+        self._rungs = rungs
+        self._steps: list[tuple[int, float]] = []  # not sent yet
+        self._checkpoint: Checkpoint | None = None
+        self._sent = time.monotonic()
+        self._last = begin[0] if begin else 0
+        self.value: float | None = None  # of the last report
+        self.extra: dict[str, Any] = {}
+        self.stopped = False  # by the coordinator
+        self.complete = False  # max_steps are reached
+
+    def add(
+        self,
+        result: Any,
+        step: Any = None,
+        checkpoint: Any = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """Take a report; return whether the trial goes on.
+
+        Raises
+        ------
+        ObjectiveError
+            When it is no finite number, or its step is none: the trial has failed.
+        """
+        if self.stopped or self.complete:
+            return False
+        try:
+            step = checked_step(step, self._last)
+        except StudyError as error:
+            raise ObjectiveError(str(error)) from None
+        try:
+            self.value, found = self._parse(result, extra or {})
+        except ObjectiveError as error:
+            raise type(error)(f"at step {step}: {error}") from None
+        self._last, self.extra = step, plain_extra(found)
+        self._steps.append((step, self.value))
+        if checkpoint is not None:
+            self._checkpoint = (step, str(checkpoint))
+        self.complete = self._max_steps is not None and step >= self._max_steps
+        if self.complete:
+            return False
+        if step in self._rungs:
+            self.stopped = not self._send(self.take(), True)
+        elif time.monotonic() - self._sent > BATCH_SECONDS:
+            self._send(self.take(), False)
+        return not self.stopped
+
+    def _parse(self, result: Any, extra: Mapping[str, Any]) -> tuple[float, dict[str, Any]]:
+        if not extra:
+            return self._objective.parse(result)
+        named = result if isinstance(result, Mapping) else {self._objective.metric or "": result}
+        metric = self._objective.metric or next(iter(named), None)
+        return replace(self._objective, metric=metric).parse({**named, **extra})
+
+    def take(self) -> Batch:
+        """Return what has not been sent; it counts as sent from now on."""
+        bounded = {name: self.extra[name] for name in self._objective.constraints if self._steps}
+        batch = Batch(tuple(self._steps), self._checkpoint, bounded)
+        self._steps, self._checkpoint, self._sent = [], None, time.monotonic()
+        return batch
+
+    def follow(self, generator: Generator[Any, Any, Any]) -> None:
+        """Take what a generator yields until it ends or the trial is over, then close it."""
+        with contextlib.closing(generator):
+            for item in generator:
+                pair = isinstance(item, tuple) and len(item) == 2
+                result, checkpoint = item if pair else (item, None)
+                if not self.add(result, checkpoint=checkpoint):
+                    return
+        if self.value is None:
+            raise ObjectiveError("the generator ended without yielding a value")
+
+
+_current: list[Reports] = []  # of the trial that this process evaluates
+
+
+@contextlib.contextmanager
+def reporting(reports: Reports) -> Iterator[None]:
+    """Have `report` report to `reports` meanwhile."""
+    _current.append(reports)
+    try:
+        yield
+    finally:
+        _current.remove(reports)
+
+
+def report(value: float | Mapping[str, Any], step: int | None = None, **extra: Any) -> bool:
+    """Report a value on the way, from inside an objective; return whether to go on.
+
+    False means that the trial is over: return from the objective, its value no longer counts.
+    Outside of a study nothing is reported and the answer is True.
+
+    Parameters
+    ----------
+    value
+        The metric so far, or a dict with it.
+    step
+        Counts from 1 and increases; the next one unless given.
+    **extra
+        Other entries, as in a dict that an objective returns.
+    """
+    if not _current:
+        return True
+    return _current[-1].add(value, step, extra=extra)
