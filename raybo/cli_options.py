@@ -39,6 +39,14 @@ def limit_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--timeout", type=positive, help="Seconds that one evaluation may take."),
         click.option("--retries", type=click.IntRange(min=0), help="Tries after a failed one."),
+        click.option(
+            "--max-steps", type=click.IntRange(min=1), help="Reports of a complete evaluation."
+        ),
+        click.option(
+            "--stop-early/--no-stop-early",
+            default=None,
+            help="Stop evaluations that report worse values than most; needs --max-steps.",
+        ),
         click.option("--cpus", type=click.FloatRange(min=0), help="CPUs for one evaluation."),
         click.option("--gpus", type=click.FloatRange(min=0), help="GPUs for one evaluation."),
         click.option(

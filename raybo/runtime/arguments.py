@@ -238,9 +238,10 @@ def check_same_study(
             "name, remove the folder, or continue it with resume=True"
         )
     changes = difference(old["space"], header["space"])
-    for key in ("method", "mode", "metric", "constraints", "seed"):
+    earlier: dict[str, Any] = {"constraints": {}, "method": {}}  # where a journal has no entry
+    for key in ("method", "mode", "metric", "constraints", "max_steps", "seed"):
         same = is_same_method if key == "method" else operator.eq
-        if not same(old.get(key, {}), header[key]):
+        if not same(old.get(key, earlier.get(key)), header[key]):
             changes.append(f"{key}: was {old.get(key)!r}, now {header[key]!r}")
     if changes:
         raise StudyError(

@@ -378,7 +378,7 @@ class Coordinator:
         """Record reports, and return whether their trial goes on."""
         about: dict[str, Any] = {"extra": batch.bounded} if batch.bounded else {}
         if batch.checkpoint is not None:
-            about["checkpoint"] = batch.checkpoint
+            about["checkpoint"] = list(batch.checkpoint)
         self._writer.add("report", number=number, steps=[list(s) for s in batch.steps], **about)
         self._supply.changed(number, finished=False)
         last = batch.steps[-1][0]

@@ -186,6 +186,7 @@ def optimize(
             "mode": mode,
             "metric": metric,
             "constraints": {name: list(bounds) for name, bounds in goal.constraints.items()},
+            "max_steps": max_steps,
             "seed": seed,
             "objective": import_path(objective),
             "raybo": __version__,

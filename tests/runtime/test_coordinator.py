@@ -30,7 +30,7 @@ from raybo.study.journal.record import Record
 from raybo.study.journal.storage import FolderStore, Store
 from raybo.study.objective import Objective
 from raybo.study.outcome import Stop
-from raybo.study.trial import State, TrialRecord
+from raybo.study.trial import Batch, State, TrialRecord
 from raybo.views.progress import Progress
 
 SPACE = Space({"x": Float(0, 1)})
@@ -80,6 +80,7 @@ class FakeBackend:
         self.node = "node-a"
         self.dead: set[str] = set()
         self.losses = 0  # proposers to lose
+        self.begins: list[Any] = []  # checkpoints from which evaluations started
         self.coordinator: Coordinator | None = None
 
     async def propose(self, lane: int, call: Call) -> Proposals:
@@ -92,8 +93,9 @@ class FakeBackend:
         answer = self.proposers.setdefault(lane, Proposer(self.search)).propose(call)
         return replace(answer, seconds=0.0)
 
-    def submit(self, attempt: str, config: Any, resources: Any) -> Any:
+    def submit(self, attempt: str, config: Any, resources: Any, begin: Any = None) -> Any:
         assert resources["num_cpus"] == 1
+        self.begins.append(begin)
         return attempt, config
 
     async def evaluation(self, handle: Any) -> Evaluation | Failure:
@@ -581,3 +583,95 @@ def test_two_workers_wait_for_proposals_that_saw_every_result_where_these_cost_l
             seen.append((event["memo"]["results"], n_done))
     assert len(seen) >= 7
     assert all(known == n for known, n in seen)
+
+
+class Reporting(FakeBackend):
+    """Evaluations report `x + 1 / step` at 20 steps; one is lost at the step `lost_at`."""
+
+    def __init__(self, lost_at: int | None = None, **settings: Any) -> None:
+        super().__init__(lambda x: x, **settings)
+        self.lost_at = lost_at
+
+    async def evaluation(self, handle: Any) -> Evaluation | Failure:
+        attempt, config = handle
+        assert self.coordinator is not None
+        self.coordinator.started(attempt, self.node, 1)
+        steps: list[tuple[int, float]] = []
+        for step in range(1, 21):
+            await asyncio.sleep(0)
+            steps.append((step, config["x"] + 1 / step))
+            if step in (3, 9):
+                if not self.coordinator.report(attempt, Batch(tuple(steps), (step, f"at {step}"))):
+                    return Evaluation(None, {}, None, 1.0, 0.5)
+                steps = []
+            if step == self.lost_at:
+                self.lost_at = None
+                return Failure("lost", "gone", "lost")
+        return Evaluation(steps[-1][1], {}, None, 1.0, 0.5, Batch(tuple(steps)))
+
+
+EARLY: dict[str, Any] = {"max_steps": 20, "stop_early": True, "max_trials": 30}
+
+
+def test_trials_that_report_worse_values_are_stopped_early(tmp_path: Path) -> None:
+    done = run(tmp_path, Reporting(), **EARLY)
+    record = recorded(tmp_path)
+    stopped, full = numbers(record, State.STOPPED), numbers(record, State.DONE)
+    assert len(stopped) + len(full) == 30
+    assert len(stopped) >= 10
+    curves = {trial.number: trial.curve for trial in record.trials}
+    assert {max(curves[n]) for n in stopped} <= {3, 9}
+    assert all(list(curves[n]) == list(range(1, 21)) for n in full)
+    best = min(record.trials, key=lambda t: t.config["x"])
+    assert best.number in full
+    assert done.progress.stopped == len(stopped)
+    assert done.progress.steps == pytest.approx(sum(max(c) for c in curves.values()) / 600)
+    assert sorted(record.order) == list(range(30))
+
+
+def test_reports_without_early_stopping_stop_nothing(tmp_path: Path) -> None:
+    run(tmp_path, Reporting(), max_steps=20)
+    assert len(numbers(recorded(tmp_path), State.DONE)) == 10
+
+
+def test_a_trial_that_is_lost_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    backend = Reporting(lost_at=12)
+    run(tmp_path, backend, max_steps=20, max_trials=2, workers=1)
+    assert backend.begins == [None, (9, "at 9"), None]
+    assert [t.attempts for t in recorded(tmp_path).trials] == [2, 1]
+
+
+def test_the_rule_goes_on_where_it_stood(tmp_path: Path) -> None:
+    run(tmp_path, Reporting(), **{**EARLY, "max_trials": 15})
+    before = {t.number: (t.state, t.curve) for t in recorded(tmp_path).trials}
+    bad = ({"x": 0.999},)  # the first of a session without memory would go on
+    run(tmp_path, Reporting(), session="again", points=bad, **{**EARLY, "max_trials": 16})
+    whole = recorded(tmp_path).trials
+    assert {t.number: (t.state, t.curve) for t in whole[:15]} == before
+    assert (whole[15].state, max(whole[15].curve)) == (State.STOPPED, 3)
+
+
+def test_what_a_killed_coordinator_was_told_is_kept(tmp_path: Path) -> None:
+    backend = Reporting()
+
+    class Killed(Exception):
+        pass
+
+    def during(news: News) -> None:
+        if len(news.trials) >= 1 and any(recorded(tmp_path).pending):
+            raise Killed
+
+    with pytest.raises(Killed):
+        run(tmp_path, backend, during, **EARLY)
+    kept = {t.number: dict(t.curve) for t in recorded(tmp_path).trials}
+    run(tmp_path, Reporting(), **EARLY)
+    after = {t.number: t.curve for t in recorded(tmp_path).trials}
+    assert all(after[n].items() >= curve.items() for n, curve in kept.items())
+    assert sorted(recorded(tmp_path).order) == list(range(30))
+
+
+def test_an_attempt_that_was_given_up_is_told_to_stop(tmp_path: Path) -> None:
+    backend = FakeBackend(lambda x: x)
+    run(tmp_path, backend)
+    assert backend.coordinator is not None
+    assert not backend.coordinator.report("1.0.1", Batch(((1, 1.0),)))

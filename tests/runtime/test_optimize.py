@@ -307,3 +307,49 @@ def test_a_method_in_lanes_runs_in_parallel_proposers(tmp_path: Path) -> None:
     pids = [trial.memo["pid"] for trial in result.trials]
     assert len(set(pids)) == 3
     assert pids[:3] * 3 == pids
+
+
+def test_objectives_that_report_are_stopped_early(tmp_path: Path) -> None:
+    def train(config: dict[str, Any]) -> Any:
+        try:
+            for epoch in range(1, 21):
+                yield {"loss": config["x"] + 1 / epoch, "epoch": epoch}
+        finally:
+            print("closed after", epoch)  # noqa: T201  (kept by trial)
+
+    options: dict[str, Any] = {"metric": "loss", "max_steps": 20, "stop_early": True}
+    result = run(tmp_path, train, max_trials=20, name="early", **options)
+    stopped = [t for t in result.trials if t.state is State.STOPPED]
+    done = [t for t in result.trials if t.state is State.DONE]
+    assert len(stopped) + len(done) == 20
+    assert stopped
+    assert all(list(t.curve) == list(range(1, 21)) for t in done)
+    assert all(t.extra == {"epoch": max(t.curve)} for t in result.trials)
+    printed = (tmp_path / "early" / "output" / f"{stopped[0].number}.txt").read_text()
+    assert printed == f"closed after {max(stopped[0].curve)}\n"
+    frame = result.to_dataframe()
+    assert frame["steps"].tolist() == [max(t.curve) for t in result.trials]
+    assert result.best_trial is not None
+    assert result.best_trial.state is State.DONE
+    result.report(tmp_path / "report.html")
+    assert "Curves" in (tmp_path / "report.html").read_text()
+    with pytest.raises(StudyError, match="max_steps: was 20, now 30"):
+        run(tmp_path, train, max_trials=20, name="early", **{**options, "max_steps": 30})
+
+
+def test_one_worker_stops_the_trials_that_ask_and_tell_stops(tmp_path: Path) -> None:
+    def train(config: dict[str, Any]) -> Any:
+        for epoch in range(1, 11):
+            yield config["x"] ** 2 + 1 / epoch
+
+    space, options = {"x": Float(-1, 1)}, {"max_steps": 10, "stop_early": True, "seed": 3}
+    result = run(tmp_path, train, space, method="bo", max_trials=14, workers=1, **options)
+    optimizer = raybo.Optimizer(space, "bo", **options)
+    for _ in range(14):
+        trial = optimizer.ask()
+        for epoch, value in enumerate(train(trial.config), start=1):
+            if not optimizer.report(trial, epoch, value):
+                break
+    assert [t.config for t in result.trials] == [t.config for t in optimizer.trials]
+    assert [t.curve for t in result.trials] == [t.curve for t in optimizer.trials]
+    assert [t.state for t in result.trials] == [t.state for t in optimizer.trials]

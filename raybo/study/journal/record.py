@@ -36,8 +36,8 @@ _SPAN: dict[str, Any] = {"number": int, "attempts": int}
 _SPAN |= {"started": _Number | None, "finished": _Number | None}
 _TYPES: dict[str, dict[str, Any]] = {
     "header": {"name": str, "space": dict, "method": dict, "mode": str, "metric": str | None,
-               "constraints": dict, "lanes": int, "seed": int, "objective": str | None,
-               "created": _Number},
+               "constraints": dict, "lanes": int, "max_steps": int | None, "seed": int,
+               "objective": str | None, "created": _Number},
     "session": {"id": str, "time": _Number, "settings": dict, "resume_hint": str,
                 "code": str | None},
     "given": {**_SPAN, "value": _Number, "extra": dict},
