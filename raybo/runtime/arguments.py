@@ -241,7 +241,8 @@ def check_same_study(
     earlier: dict[str, Any] = {"constraints": {}, "method": {}}  # where a journal has no entry
     for key in ("method", "mode", "metric", "constraints", "max_steps", "seed"):
         same = is_same_method if key == "method" else operator.eq
-        if not same(old.get(key, earlier.get(key)), header[key]):
+        before: Any = old.get(key, earlier.get(key))
+        if not same(before, header[key]):
             changes.append(f"{key}: was {old.get(key)!r}, now {header[key]!r}")
     if changes:
         raise StudyError(

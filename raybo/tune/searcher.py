@@ -184,7 +184,7 @@ class RayBOSearch(Searcher):
         return space.show(trial.config)
 
     def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
-        """Note an intermediate result: it counts if the trial ends without another."""
+        """Note an intermediate result: the model learns from curves, by their steps."""
         if self._knows(trial_id, result):
             trial = self._trials.report(trial_id, result, self._objective)
             if trial is not None:
@@ -197,9 +197,9 @@ class RayBOSearch(Searcher):
         if self._knows(trial_id, result) and self._trials.unfinished(trial_id):
             number = self._trials.numbers[trial_id]
             trial = self._trials.complete(trial_id, result, error, self._objective)
-            if trial is not None:
-                self._changed(number)
-            elif self._suggestions is not None:
+            for changed in (*([] if trial is None else [number]), *self._trials.cut_short()):
+                self._changed(changed)
+            if trial is None and self._suggestions is not None:
                 self._suggestions.dropped(number)
 
     # --- warm start ---

@@ -16,6 +16,7 @@ logger = logging.getLogger(__name__)
 
 RECENT_TRIALS = 20  # durations are averaged over these
 SECONDS_KEY = "time_total_s"  # Tune's name for the duration of a trial
+STEP_KEY = "training_iteration"  # Tune's name for the number of a trial's results so far
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class Trials:
 
     @property
     def n_values(self) -> int:
-        """Number of trials whose value is known."""
-        return sum(trial.state is State.DONE for trial in self.by_number.values())
+        """Number of trials whose value is known, or that were stopped on their way to it."""
+        return sum(t.state in (State.DONE, State.STOPPED) for t in self.by_number.values())
 
     def take_number(self) -> int:
         """Return a number for a trial, which no other trial will get."""
@@ -67,7 +68,8 @@ class Trials:
     def unfinished(self, trial_id: str) -> bool:
         """Whether the trial is known and its final result is not."""
         number = self.numbers.get(trial_id)
-        done = number is None or self.by_number[number].state is State.DONE
+        ended = (State.DONE, State.STOPPED)
+        done = number is None or self.by_number[number].state in ended
         return not done or trial_id in self._again
 
     def adopt(self, trial_id: str, config: Mapping[str, Any]) -> Trial:
@@ -86,24 +88,25 @@ class Trials:
     ) -> Trial | None:
         """Note an intermediate result of a known trial; one without the metric is skipped.
 
-        Returns the trial if the result changes it. It does where Tune may never tell how the
-        trial ends: Ray's ConcurrencyLimiter hides the ends of trials that are run again, and of
-        those whose start it did not see.
+        Returns the trial if the result changes it. It does where the result has a step, and where
+        Tune may never tell how the trial ends: Ray's ConcurrencyLimiter hides the ends of trials
+        that are run again, and of those whose start it did not see.
         """
         try:
             report = read_report(result, objective)
         except ObjectiveError:
             report = None
         trial = self.by_number[self.numbers[trial_id]]
-        if trial.state is not State.DONE:
+        if trial.state not in (State.DONE, State.STOPPED):
             self.live.add(trial_id)
         if report is None:
             return None
         self._reported[trial_id] = report
+        drawn = self._draw(trial, result, report, objective)
         if trial.state is State.FAILED:
             self._again.add(trial_id)
         if trial_id not in self._again:
-            return None
+            return trial if drawn else None
         self.live.discard(trial_id)
         _succeed(trial, report)
         return trial
@@ -125,6 +128,30 @@ class Trials:
             return None
         finish(trial, result or {}, error, objective, last)
         return trial
+
+    def _draw(
+        self, trial: Trial, result: Mapping[str, Any], report: Report, objective: Objective
+    ) -> bool:
+        """Add a result to the curve of its trial, if it has a step."""
+        step = result.get(STEP_KEY)
+        if not isinstance(step, int) or isinstance(step, bool) or step < 1 or objective.others:
+            return False
+        trial.curve[step] = report.value
+        trial.extra = dict(report.entries)
+        return True
+
+    def cut_short(self) -> list[int]:
+        """Take trials that ended at steps at which others went on for stopped ones.
+
+        A scheduler such as ASHA stops trials, and Tune does not say so. What they would have
+        reached is then expected from their curves. Returns the trials that change.
+        """
+        drawn = [t for t in self.by_number.values() if t.curve]
+        longest = max((max(t.curve) for t in drawn), default=0)
+        short = [t for t in drawn if t.state is State.DONE and max(t.curve) < longest]
+        for trial in short:
+            trial.state, trial.value = State.STOPPED, None
+        return [trial.number for trial in short]
 
     @property
     def mean_seconds(self) -> float | None:
