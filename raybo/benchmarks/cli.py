@@ -47,6 +47,11 @@ PROGRAMS = {
         "regret where trials fail, at random or in a place, and under bounds on other outcomes",
         "15 core-minutes for `bo`",
     ),
+    "early-stopping": (
+        "raybo.benchmarks.early_stopping.program",
+        "networks of 34 data sets tuned in simulated time, with and without early stopping",
+        "half a core-minute for each run of a method",
+    ),
     "chaos": (
         "raybo.benchmarks.faults.chaos",
         "kills of workers, nodes, coordinators and drivers; full disks, damaged and hostile files",

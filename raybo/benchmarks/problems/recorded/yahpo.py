@@ -296,6 +296,13 @@ def best_known(surrogate: Surrogate) -> float:
     return float(json.loads(cached(f"yahpo-best/{name}", make).read_text()))
 
 
+def instances(name: str, data: str | None = None) -> list[str]:
+    """Return the data sets of a scenario."""
+    scenario = SCENARIOS[name]
+    entries = _json(folder_of(scenario, data), "config_space.json")["hyperparameters"]
+    return list(next(e["choices"] for e in entries if e["name"] == scenario.instance))
+
+
 def yahpo(name: str, data: str | None = None) -> Problem:
     """Return the problem "yahpo-lcbench-ID" or "yahpo-xgboost-ID".
 
@@ -304,8 +311,7 @@ def yahpo(name: str, data: str | None = None) -> Problem:
     family, _, instance = name.rpartition("-")
     scenario = SCENARIOS[family]
     folder = folder_of(scenario, data)
-    entries = {e["name"]: e for e in _json(folder, "config_space.json")["hyperparameters"]}
-    one_of(name, (f"{family}-{key}" for key in entries[scenario.instance]["choices"]))
+    one_of(name, (f"{family}-{key}" for key in instances(family, data)))
     surrogate = Surrogate(family, instance, folder)
     return Problem(
         name,

@@ -1,0 +1,1 @@
+"""What early stopping saves, on recorded curves in simulated time."""

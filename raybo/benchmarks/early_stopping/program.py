@@ -1,0 +1,167 @@
+"""What early stopping saves: networks of LCBench tuned in simulated time.
+
+    raybo bench early-stopping --tuners auto,auto+stop,random+asha,optuna-tpe+asha
+    raybo bench early-stopping --tasks 7593,34539 --seeds 3 --results runs.jsonl
+
+Each training has 52 epochs with the recorded accuracies and seconds of YAHPO Gym's surrogate, 8
+run at a time. A table has the best accuracy after the time of 10, 30 and 100 full trainings, and
+the share of that time after which a tuner is as good as the first one at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import statistics
+import warnings
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+from rich.progress import track
+from rich.table import Table
+
+from raybo.benchmarks.early_stopping.simulator import Trace, simulate
+from raybo.benchmarks.early_stopping.tuners import build
+from raybo.benchmarks.problems.recorded.yahpo import (
+    EPOCHS,
+    SCENARIOS,
+    Surrogate,
+    folder_of,
+    instances,
+    parameters,
+)
+from raybo.benchmarks.terminal import single_thread, wide_console
+
+_NAME = "yahpo-lcbench"
+_SHOWN = (0.1, 0.3, 1.0)  # shares of the budget
+
+
+@dataclass(frozen=True)
+class Run:
+    """One line of the results file."""
+
+    tuner: str
+    task: str
+    seed: int
+    trainings: float
+    workers: int
+    trace: Trace
+
+    @property
+    def key(self) -> tuple[str, str, int, float, int]:
+        """What makes it a run of its own."""
+        return self.tuner, self.task, self.seed, self.trainings, self.workers
+
+
+def run(tuner: str, task: str, seed: int, trainings: float, workers: int) -> Run:
+    """Run a tuner on a data set."""
+    folder = folder_of(SCENARIOS[_NAME])
+    space, surrogate = parameters(_NAME, folder), Surrogate(_NAME, task, folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the peers
+        trace = simulate(build(tuner, space, seed, EPOCHS), surrogate, space, workers, trainings)
+    return Run(tuner, task, seed, trainings, workers, trace)
+
+
+def read(path: Path) -> list[Run]:
+    """Return the runs of a results file; none where there is none."""
+    if not path.exists():
+        return []
+    found = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        item = json.loads(line)
+        best = [(t, value) for t, value in item["trace"].pop("best")]
+        found.append(Run(**{**item, "trace": Trace(best, **item["trace"])}))
+    return found
+
+
+def append(path: Path, done: Run) -> None:
+    """Add a run to a results file."""
+    item = asdict(done)
+    item["trace"]["best"] = [(round(t, 3), round(v, 4)) for t, v in done.trace.best]
+    item["trace"]["cpu"] = round(done.trace.cpu, 1)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(item) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def table_of(runs: Sequence[Run], tuners: Sequence[str]) -> Table:
+    """Return a row per tuner: means over the data sets and seeds that all tuners have."""
+    by_cell = defaultdict[tuple[str, int], dict[str, Run]](dict)
+    for done in runs:
+        by_cell[done.task, done.seed][done.tuner] = done
+    cells = [cell for cell in by_cell.values() if all(tuner in cell for tuner in tuners)]
+    budget = runs[0].trainings if runs else 0.0
+    title = f"{len(cells)} runs each; accuracy after the time of full trainings"
+    table = Table(title=title)
+    table.add_column("tuner")
+    for heading in (
+        *(f"after {share * budget:g}" for share in _SHOWN),
+        f"time to {tuners[0]}'s end",
+        "better : worse",
+        "trials",
+        "complete",
+        "s per ask",
+    ):
+        table.add_column(heading, justify="right")
+    for tuner in tuners if cells else ():
+        own = [cell[tuner].trace for cell in cells]
+        first = [cell[tuners[0]].trace for cell in cells]
+        means = [statistics.fmean(trace.at(share * budget) for trace in own) for share in _SHOWN]
+        pairs = list(zip(own, first, strict=True))
+        shares = [a.reaches(b.at(budget)) / b.reaches(b.at(budget)) for a, b in pairs]
+        better = sum(a.at(budget) > b.at(budget) for a, b in pairs)
+        worse = sum(a.at(budget) < b.at(budget) for a, b in pairs)
+        middle = statistics.median(shares)
+        table.add_row(
+            tuner,
+            *(f"{mean:.2f}" for mean in means),
+            "never" if math.isinf(middle) else f"{middle:.2f}",
+            f"{better} : {worse}",
+            f"{statistics.fmean(trace.trials for trace in own):.0f}",
+            f"{statistics.fmean(trace.complete for trace in own):.0f}",
+            f"{statistics.fmean(trace.cpu / trace.trials for trace in own):.3f}",
+        )
+    return table
+
+
+@click.command()
+@click.option("--tasks", help="comma-separated OpenML tasks  [default: all 34]")
+@click.option("--tuners", default="auto,auto+stop,random+asha3", help="comma-separated")
+@click.option("--seeds", type=click.IntRange(1), default=10)
+@click.option("--first-seed", type=click.IntRange(0), default=0, help="seeds start here")
+@click.option("--trainings", type=float, default=100.0, help="time of a run, in full trainings")
+@click.option("--workers", type=click.IntRange(1), default=8)
+@click.option("--results", type=click.Path(path_type=Path), help="JSON lines; continued if there")
+def command(
+    tasks: str | None,
+    tuners: str,
+    seeds: int,
+    first_seed: int,
+    trainings: float,
+    workers: int,
+    results: Path | None,
+) -> None:
+    """Run tuners on data sets; runs that the results file holds are not run again."""
+    single_thread()
+    names, runs = tuners.split(","), read(results) if results else []
+    known = {done.key for done in runs}
+    wanted = [
+        (tuner, task, seed, trainings, workers)
+        for seed in range(first_seed, first_seed + seeds)
+        for task in (tasks.split(",") if tasks else instances(_NAME))
+        for tuner in names
+    ]
+    console = wide_console()
+    todo = [key for key in wanted if key not in known]
+    for key in track(todo, "runs", console=console, transient=True):
+        runs.append(run(*key))
+        if results:
+            append(results, runs[-1])
+    chosen = set(wanted)
+    console.print(table_of([done for done in runs if done.key in chosen], names))
