@@ -23,6 +23,7 @@ TRIALS = 6
 SHOWN = {
     "ask_tell": (r"best value ([\d.]+) at \{'a': .*\}, 10 trials", None),  # 6, 1 known, 3 running
     "configure_solver": (r"best value ([\d.]+) \(min\)", "configure_solver.html"),
+    "early_stopping": (r"accuracy of the best network: ([\d.]+)", "early_stopping.html"),
     "high_dimensional": (r"gap to the optimum: ([\d.]+)", None),
     "prune_network": (r"best value ([\d.]+) \(max\)", "prune_network.html"),
     "ray_tune": (r"best loss ([\d.]+) with \{'lr'", "ray_tune.html"),
@@ -80,7 +81,8 @@ def test_example_runs(
     journals = list(tmp_path.glob("runs/*/journal.jsonl"))
     for journal in journals:
         events = [json.loads(row)["event"]["kind"] for row in journal.read_text().splitlines()]
-        assert events.count("done") + events.count("failed") >= TRIALS
+        ends = ("done", "failed", "stopped_early")
+        assert sum(map(events.count, ends)) >= TRIALS
     assert bool(journals) == (name not in ("ask_tell", "ray_tune"))
 
 
