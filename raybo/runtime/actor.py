@@ -58,7 +58,7 @@ class CoordinatorActor:
             self._coordinator.started(attempt, node, pid)
 
     async def report(self, attempt: str, batch: Batch) -> bool:  # noqa: D102
-        return self._coordinator is None or self._coordinator.report(attempt, batch)
+        return self._coordinator is None or await self._coordinator.report(attempt, batch)
 
     async def holder(self) -> dict[str, Any]:  # noqa: D102
         coordinator = self._coordinator

@@ -145,10 +145,18 @@ class Coordinator:
         """Note that an attempt has started, and where."""
         self._pool.started(attempt, node, pid)
 
-    def report(self, attempt: str, batch: Batch) -> bool:
-        """Record values of a trial on its way; return whether it goes on."""
+    async def report(self, attempt: str, batch: Batch) -> bool:
+        """Record values of a trial on its way; return whether it goes on.
+
+        A trial goes on from a rung when the rung is on disk.
+        """
         number = self._pool.number_of(attempt)
-        return number is not None and self._add_reports(number, batch)
+        if number is None:
+            return False
+        goes_on = self._add_reports(number, batch)
+        if batch.steps[-1][0] in self._rungs:
+            await self._writer.written()
+        return goes_on
 
     @property
     def seconds_since_poll(self) -> float:

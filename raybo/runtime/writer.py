@@ -67,6 +67,7 @@ class JournalWriter:
         self._has_queue = asyncio.Event()
         self._all_written = asyncio.Event()
         self._all_written.set()
+        self._waiting: list[asyncio.Event] = []  # for what is queued
 
     def add(self, kind: str, **fields: Any) -> None:
         """Apply an event to the record and queue it for the disk."""
@@ -92,6 +93,7 @@ class JournalWriter:
             await self._has_queue.wait()
             self._has_queue.clear()
             batch, self._queue = self._queue, []
+            waiting, self._waiting = self._waiting, []
             try:
                 await asyncio.to_thread(self._journal.append, *batch)
             except JournalError:
@@ -101,6 +103,8 @@ class JournalWriter:
                     f"{self._store.location}: cannot write: {type(error).__name__}: {error}; the "
                     "acknowledged trials are safe; repair the cause, then resume the study"
                 ) from error
+            for event in waiting:
+                event.set()
             finished = [e["number"] for e in batch if e["kind"] in _FINISHES]
             if finished:
                 self._acknowledged += finished
@@ -113,6 +117,13 @@ class JournalWriter:
         while True:
             await asyncio.sleep(PUSH_SECONDS)
             await self._upload(closing=False)
+
+    async def written(self) -> None:
+        """Return when what is queued now is on disk; needs `commit_forever` to be running."""
+        if self._queue:
+            event = asyncio.Event()
+            self._waiting.append(event)
+            await event.wait()
 
     async def flush(self) -> None:
         """Return when all events are on disk; needs `commit_forever` to be running."""

@@ -601,7 +601,8 @@ class Reporting(FakeBackend):
             await asyncio.sleep(0)
             steps.append((step, config["x"] + 1 / step))
             if step in (3, 9):
-                if not self.coordinator.report(attempt, Batch(tuple(steps), (step, f"at {step}"))):
+                batch = Batch(tuple(steps), (step, f"at {step}"))
+                if not await self.coordinator.report(attempt, batch):
                     return Evaluation(None, {}, None, 1.0, 0.5)
                 steps = []
             if step == self.lost_at:
@@ -674,4 +675,4 @@ def test_an_attempt_that_was_given_up_is_told_to_stop(tmp_path: Path) -> None:
     backend = FakeBackend(lambda x: x)
     run(tmp_path, backend)
     assert backend.coordinator is not None
-    assert not backend.coordinator.report("1.0.1", Batch(((1, 1.0),)))
+    assert not asyncio.run(backend.coordinator.report("1.0.1", Batch(((1, 1.0),))))

@@ -13,11 +13,12 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from raybo.study.halving import rungs_of
 from raybo.study.journal.journal import JOURNAL_FILE, parse_journal
 from raybo.study.trial import State, Trial
 
@@ -25,6 +26,8 @@ STUDY = "study"
 _EVALUATIONS = "evaluations.log"
 _RECEIVED = "received.log"
 _RESULT = "result.json"
+
+ENDS = ("done", "failed", "stopped_early")  # kinds of events that end a trial
 
 Results = dict[int, tuple[Any, Any]]  # config (its x) and value by number; failed: value None
 
@@ -36,13 +39,29 @@ class LoggedObjective:
     folder: str
     seconds: tuple[float, float] = (0.2, 0.6)  # shortest and longest evaluation
     frozen: float = 0.0  # configs with a smaller x stop their process before anything else
+    steps: int = 0  # at which it reports
 
-    def __call__(self, config: Mapping[str, Any]) -> float:
-        """Return a random value, not a function of the config."""
+    def __call__(self, config: Mapping[str, Any]) -> float | Iterator[float]:
+        """Return a random value, not a function of the config, or yield some."""
         if config["x"] < self.frozen:
             os.kill(os.getpid(), signal.SIGSTOP)
+        return self._train(config["x"]) if self.steps else self._evaluate(config["x"])
+
+    def _train(self, x: float) -> Iterator[float]:
+        """Yield random values, and log after which steps it went on."""
+        rng, log = random.SystemRandom(), Path(self.folder) / _EVALUATIONS
+        append_line(log, {"what": "start", "pid": os.getpid(), "x": x})
+        for step in range(1, self.steps + 1):
+            time.sleep(rng.uniform(*self.seconds) / self.steps)
+            value = rng.random()
+            if step == self.steps:
+                append_line(log, {"what": "end", "pid": os.getpid(), "x": x, "value": value})
+            yield value
+            append_line(log, {"what": "start", "pid": os.getpid(), "x": x, "step": step})
+
+    def _evaluate(self, x: float) -> float:
         rng = random.SystemRandom()
-        log, pid, x = Path(self.folder) / _EVALUATIONS, os.getpid(), config["x"]
+        log, pid = Path(self.folder) / _EVALUATIONS, os.getpid()
         value = rng.random()
         append_line(log, {"what": "start", "pid": pid, "x": x})
         time.sleep(rng.uniform(*self.seconds))
@@ -108,7 +127,7 @@ def results_of(events: list[dict[str, Any]]) -> Results:
     configs = {e["number"]: e["config"]["x"] for e in events if e["kind"] == "asked"}
     results: Results = {}
     for event in events:
-        if event["kind"] in ("done", "failed"):
+        if event["kind"] in ENDS:
             number = event["number"]
             results.setdefault(number, (configs[number], event.get("value")))
     return results
@@ -155,17 +174,30 @@ def examine(folder: Path, trials: int | None, seen: Results, all_received: bool)
     returned = {(e["x"], e["value"]) for e in evaluations if e["what"] == "end"}
     lost = {number for number, result in [*received, *seen.items()] if final.get(number) != result}
     lost |= {n for n, result in final.items() if result[1] is not None and result not in returned}
+    lost |= _forgotten_rungs(events, evaluations)
     if all_received:
         lost |= final.keys() - {number for number, _ in received}
         lost |= _differing(folder / _RESULT, final)
     return Findings(
         done=sum(value is not None for _, value in final.values()),
-        failed=sum(value is None for _, value in final.values()),
-        evaluations=sum(e["what"] == "start" for e in evaluations),
+        failed=sum(event["kind"] == "failed" for event in events),
+        evaluations=sum(e["what"] == "start" and "step" not in e for e in evaluations),
         lost=lost,
         twice=_doubled(events, [number for number, _ in received], final),
         stuck=(asked if trials is None else set(range(trials))) - final.keys(),
     )
+
+
+def _forgotten_rungs(events: list[dict[str, Any]], evaluations: list[dict[str, Any]]) -> set[int]:
+    """Return the trials that went on from a rung which the journal does not hold."""
+    sessions = [e["settings"] for e in events if e["kind"] == "session"]
+    settings: dict[str, Any] = sessions[0] if sessions else {}
+    rungs = rungs_of(settings.get("max_steps"), settings.get("stop_early", False))
+    numbers = {e["config"]["x"]: e["number"] for e in events if e["kind"] == "asked"}
+    reports = (e for e in events if e["kind"] == "report")
+    held = {(e["number"], step) for e in reports for step, _ in e["steps"]}
+    passed = {(numbers[e["x"]], e["step"]) for e in evaluations if e.get("step") in rungs}
+    return {number for number, step in passed - held}
 
 
 def _differing(path: Path, final: Results) -> set[int]:
@@ -176,7 +208,7 @@ def _differing(path: Path, final: Results) -> set[int]:
 
 
 def _doubled(events: list[dict[str, Any]], received: list[int], final: Results) -> set[int]:
-    ends = Counter(e["number"] for e in events if e["kind"] in ("done", "failed"))
+    ends = Counter(e["number"] for e in events if e["kind"] in ENDS)
     configs = Counter(x for x, _ in final.values())
     values = Counter(value for _, value in final.values() if value is not None)
     counts = (*ends.items(), *Counter(received).items())

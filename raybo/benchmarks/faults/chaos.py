@@ -49,6 +49,7 @@ _PATIENCE_SECONDS = 300.0  # without a result, after which a study is stuck
 _JOURNAL_TRIALS = 60
 _SLOW_SECONDS = 1.0  # a hostile file that takes longer counts as stuck
 _FROZEN_SHARE, _FROZEN_TIMEOUT = 0.25, 3.0
+_STEPS = 10  # of evaluations that report
 
 
 @dataclass(frozen=True)
@@ -290,6 +291,20 @@ def scenarios(
     def trouble(name: str) -> Callable[[Path], list[Outcome]]:
         return lambda place: [trouble_storage(name, place, n["storage_trials"])]
 
+    def reports(place: Path) -> list[Outcome]:
+        parts = {"coordinator": make_kill_coordinator(), "driver": kill_driver}
+        return [
+            run_with_kills(
+                f"{part} kills, with reports",
+                kill,
+                place / part,
+                n[f"{part}_trials"],
+                n[f"{part}_kills"],
+                steps=_STEPS,
+            )
+            for part, kill in parts.items()
+        ]
+
     def soak(place: Path) -> list[Outcome]:
         done = run_soak(cluster, place, 60 * n["minutes"], n["every"])
         console.print(describe(done))
@@ -305,6 +320,7 @@ def scenarios(
         "journal": lambda place: damage_journal(place, n["records"], n["flips"]),
         "disk": trouble("disk full"),
         "replaced": trouble("journal replaced"),
+        "reports": reports,
         "frozen": lambda place: [freeze(place, n["frozen_trials"])],
         "hostile": lambda place: read_hostile(place, n["files"]),
         "soak": soak,

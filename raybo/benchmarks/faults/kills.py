@@ -14,7 +14,7 @@ from typing import Any
 
 import ray
 
-from raybo.benchmarks.faults.audit import STUDY, Results, evaluating
+from raybo.benchmarks.faults.audit import ENDS, STUDY, Results, evaluating
 from raybo.benchmarks.faults.cluster import LocalCluster
 from raybo.runtime.driver import NAMESPACE
 from raybo.study.journal.journal import JOURNAL_FILE, LOCK_FILE
@@ -70,7 +70,7 @@ class Target:
         for event in self._new_events():
             if event["kind"] == "asked":
                 self._configs[event["number"]] = event["config"]["x"]
-            elif event["kind"] in ("done", "failed"):
+            elif event["kind"] in ENDS:
                 number = event["number"]
                 self.seen.setdefault(number, (self._configs[number], event.get("value")))
                 self.latest_start = max(self.latest_start, event.get("started", 0.0))

@@ -20,6 +20,7 @@ _RETRIES = 1000  # no trial fails for being killed
 @click.option("--seconds", nargs=2, default=(0.2, 0.6), help="shortest and longest evaluation")
 @click.option("--frozen", default=0.0, help="share of the trials that freeze at once")
 @click.option("--timeout", type=float, help="seconds that an evaluation may take")
+@click.option("--steps", default=0, help="reports of an evaluation that is not stopped early")
 def command(
     folder: Path,
     trials: int,
@@ -27,10 +28,11 @@ def command(
     seconds: tuple[float, float],
     frozen: float,
     timeout: float | None,
+    steps: int,
 ) -> None:
     """Run, or resume, the study in FOLDER."""
     result = optimize(
-        LoggedObjective(str(folder), seconds, frozen),
+        LoggedObjective(str(folder), seconds, frozen, steps),
         {"x": Float(0, 1)},
         method="random",
         max_trials=trials,
@@ -41,6 +43,8 @@ def command(
         storage=folder,
         name=STUDY,
         callbacks=[LogCallback(folder)],
+        max_steps=steps or None,
+        stop_early=steps > 0,
     )
     write_result(folder, result.trials)
 
