@@ -238,8 +238,9 @@ def check_same_study(
             "name, remove the folder, or continue it with resume=True"
         )
     changes = difference(old["space"], header["space"])
-    earlier: dict[str, Any] = {"constraints": {}, "method": {}}  # where a journal has no entry
-    for key in ("method", "mode", "metric", "constraints", "max_steps", "seed"):
+    # What a journal without an entry means.
+    earlier: dict[str, Any] = {"constraints": {}, "method": {}, "over": "steps"}
+    for key in ("method", "mode", "metric", "constraints", "max_steps", "over", "seed"):
         same = is_same_method if key == "method" else operator.eq
         before: Any = old.get(key, earlier.get(key))
         if not same(before, header[key]):

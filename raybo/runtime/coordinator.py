@@ -33,7 +33,6 @@ from raybo.runtime.totals import Totals
 from raybo.runtime.writer import JournalWriter
 from raybo.space.any_space import AnySpace
 from raybo.study.curves import Course, course_of
-from raybo.study.halving import goes_on, rungs_of
 from raybo.study.journal.journal import timestamp
 from raybo.study.objective import Objective
 from raybo.study.outcome import Stop
@@ -101,7 +100,7 @@ class Coordinator:
         self._finite = space.cardinality is not None
         self._objective = objective
         self._space = space
-        self._rungs = rungs_of(self._settings.max_steps, self._settings.stop_early)
+        self._steps = self._settings.steps
         self._courses: dict[int, Course] = {}  # of the trials that have reported
         self._pool = Pool(backend, self._settings, space, writer.epoch, self._spawn)
         self._supply = Supply(
@@ -154,7 +153,7 @@ class Coordinator:
         if number is None:
             return False
         goes_on = self._add_reports(number, batch)
-        if batch.steps[-1][0] in self._rungs:
+        if batch.steps[-1][0] in self._steps.rungs:
             await self._writer.written()
         return goes_on
 
@@ -333,6 +332,7 @@ class Coordinator:
             if trial is None:
                 return
             begin = self._record.entries[trial.number].checkpoint
+            begin = begin if self._steps.over == "steps" else None  # a mean is of all instances
             self._pool.submit(trial.number, trial.config, begin)
 
     def _next_trial(self) -> TrialRecord | None:
@@ -389,14 +389,13 @@ class Coordinator:
             about["checkpoint"] = list(batch.checkpoint)
         self._writer.add("report", number=number, steps=[list(s) for s in batch.steps], **about)
         self._supply.changed(number, finished=False)
-        last = batch.steps[-1][0]
         self._note(number)
-        return last not in self._rungs or goes_on(number, last, self._courses)
+        return self._steps.goes_on(number, batch.steps[-1][0], self._courses)
 
     def _note(self, number: int) -> None:
         """Note how a trial goes, for the rule that stops others; those that fail say nothing."""
         trial, known = self._record.entries[number].trial, self._courses.pop(number, None)
-        if not self._rungs or not trial.curve or trial.state is State.FAILED:
+        if not self._steps.rungs or not trial.curve or trial.state is State.FAILED:
             return
         row = np.empty(0) if known is None else known.row
         if known is None and self._space.dense:

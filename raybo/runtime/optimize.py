@@ -6,6 +6,7 @@ import os
 import socket
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +34,12 @@ from raybo.runtime.proposals.proposer import Search
 from raybo.runtime.resume import reached, resume_hint
 from raybo.runtime.session import Payload, Resources, Session, Settings
 from raybo.space.any_space import AnySpace, as_space
-from raybo.study.halving import check_steps, rungs_of
 from raybo.study.journal.journal import read_journal, timestamp
 from raybo.study.journal.record import Record
 from raybo.study.journal.storage import open_store, spool_folder
 from raybo.study.names import fresh_name
 from raybo.study.objective import Constraints, Objective
+from raybo.study.steps import Steps
 from raybo.study.study import checked_seed
 from raybo.views.live import make_view
 
@@ -71,6 +72,7 @@ def optimize(
     constraints: Constraints | None = None,
     max_steps: int | None = None,
     stop_early: bool = False,
+    over: str = "steps",
 ) -> Result:
     """Optimise `objective` over `space` on a Ray cluster and return the result.
 
@@ -123,10 +125,12 @@ def optimize(
     constraints
         Bounds of other entries of the result, such as `{"latency": (None, 10.0)}`; None is no
         bound. Where they are kept is learnt, and the best trial keeps all of them.
-    max_steps, stop_early
+    max_steps, stop_early, over
         Number of steps after which a trial that reports is complete; the last value is its value.
         With `stop_early` trials that are worse than most at the same step are stopped before, and
-        the model learns from the curves of all.
+        the model learns from the curves of all. With `over="instances"` the steps are instances or
+        folds, the same for all trials; their mean is the value of a trial, and one that is surely
+        worse than the best is stopped.
 
     Returns
     -------
@@ -158,7 +162,7 @@ def optimize(
         "patience": patience,
     }
     check_limits(**limits)
-    check_steps(max_steps, stop_early)
+    steps = Steps(max_steps, stop_early, over)
     functions = checked_callbacks(callbacks)
     first, known = checked_points(points), checked_values(evaluated, goal)
     for config in (*first, *(config for config, _, _ in known)):
@@ -187,6 +191,7 @@ def optimize(
             "metric": metric,
             "constraints": {name: list(bounds) for name, bounds in goal.constraints.items()},
             "max_steps": max_steps,
+            "over": over,
             "seed": seed,
             "objective": import_path(objective),
             "raybo": __version__,
@@ -227,17 +232,14 @@ def optimize(
             spool=str(spool_folder().absolute()),
             holder={"driver": os.getpid(), "host": socket.gethostname(), "session": session_id},
             header=header,
-            settings=Settings(
-                resources=resources, **limits, max_steps=max_steps, stop_early=stop_early
-            ),
+            settings=Settings(resources=resources, **limits, **asdict(steps)),
             code=code,
             resume_hint=resume_hint(name, storage, header["objective"], named),
             points=point_list,
             given=given,
         )
         folder = None if "://" in storage else str(store.folder)
-        rungs = rungs_of(max_steps, stop_early)
-        work = Work(objective, space, goal, folder, max_steps, rungs)
+        work = Work(objective, space, goal, folder, steps)
         payload = Payload(
             put((session, space, goal), "the search space", (session, space)),
             put(work, "the objective", objective),

@@ -28,6 +28,7 @@ _SETTINGS: dict[str, Any] = {
     "patience": int,
     "max_steps": int,
     "stop_early": bool,
+    "over": str,
 }
 
 

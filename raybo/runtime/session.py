@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from raybo.study.steps import Steps
+
 Resources = Mapping[str, Any] | Callable[[dict[str, Any]], Mapping[str, Any]]
 
 
@@ -24,6 +26,12 @@ class Settings:
     patience: int | None = None
     max_steps: int | None = None
     stop_early: bool = False
+    over: str = "steps"
+
+    @property
+    def steps(self) -> Steps:
+        """What trials report on their way."""
+        return Steps(self.max_steps, self.stop_early, self.over)
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as JSON; resources that JSON cannot hold are None."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any, overload
 
 from raybo.arrays import Array
@@ -13,6 +14,7 @@ from raybo.space.any_space import AnySpace, as_space
 from raybo.space.definition import difference, space_from_definition
 from raybo.study.objective import Constraints, Objective
 from raybo.study.recommend import Recommendation, recommend
+from raybo.study.steps import Steps
 from raybo.study.study import Study, checked_seed
 from raybo.study.trial import Trial, TrialRecord, decode, detached, encode
 
@@ -37,9 +39,9 @@ class Optimizer:
     constraints
         Bounds (low, high) of other outcomes by their names, None for no bound: `tell` takes their
         values as `extra`, and the best trial keeps all bounds.
-    max_steps, stop_early
+    max_steps, stop_early, over
         Number of reports of a complete trial; whether `report` stops trials that are worse than
-        most at the same step.
+        most at the same step; "steps", or "instances" where a trial is the mean of its reports.
     **options
         Options of the method.
     """
@@ -53,11 +55,13 @@ class Optimizer:
         constraints: Constraints | None = None,
         max_steps: int | None = None,
         stop_early: bool = False,
+        over: str = "steps",
         **options: Any,
     ) -> None:
         space, goal = as_space(space), Objective(mode, constraints=constraints or {})
         built = build_method(method, space, options)
-        self._study = Study(space, built, goal, checked_seed(seed), None, max_steps, stop_early)
+        steps = Steps(max_steps, stop_early, over)
+        self._study = Study(space, built, goal, checked_seed(seed), steps=steps)
 
     @property
     def space(self) -> AnySpace:
@@ -162,8 +166,7 @@ class Optimizer:
             "mode": study.objective.mode,
             "constraints": {k: list(b) for k, b in study.objective.constraints.items()},
             "seed": study.seed,
-            "max_steps": study.max_steps,
-            "stop_early": study.stop_early,
+            **asdict(study.steps),
             "trials": [encode(trial, study.space).to_json() for trial in study.trials.values()],
         }
 
@@ -213,6 +216,7 @@ class Optimizer:
             state.get("constraints"),
             state.get("max_steps"),
             state.get("stop_early", False),
+            state.get("over", "steps"),
             **({} if method else options),
         )
         for item in state["trials"]:

@@ -20,9 +20,9 @@ from raybo.errors import ObjectiveError, SpaceExhausted, StudyError, SurrogateEr
 from raybo.methods.base import FULL, Data, Effort, Method, Proposal, lane_of
 from raybo.space.any_space import AnySpace
 from raybo.study.curves import Course, course_of, expected_losses
-from raybo.study.halving import check_steps, checked_step, goes_on, rungs_of
 from raybo.study.objective import Objective, finite_number
 from raybo.study.scalarisation import draw_weights, scalarised
+from raybo.study.steps import Steps, checked_step
 from raybo.study.trial import SAYS_NOTHING, SAYS_SOMETHING, State, Trial, TrialRecord, best_of
 
 logger = logging.getLogger(__name__)
@@ -52,9 +52,8 @@ class Study:
     proposes the same points.
 
     `snap` moves a proposed config to the one that is evaluated, where the space cannot do so: the
-    grid of a rounded normal distribution, which is continuous for raybo. `max_steps` is the number
-    of reports after which a trial is complete; with `stop_early` those that report worse values
-    than most are stopped before.
+    grid of a rounded normal distribution, which is continuous for raybo. `steps` says what trials
+    report on their way, and which of them are stopped.
     """
 
     def __init__(
@@ -64,18 +63,14 @@ class Study:
         objective: Objective | None = None,
         seed: int = 0,
         snap: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
-        max_steps: int | None = None,
-        stop_early: bool = False,
+        steps: Steps | None = None,
     ) -> None:
-        check_steps(max_steps, stop_early)
         self.space = space
         self.method = method
         self.objective = objective or Objective()
         self.seed = seed
         self._snap = snap
-        self.max_steps = max_steps
-        self.stop_early = stop_early
-        self._rungs = rungs_of(max_steps, stop_early)
+        self.steps = steps or Steps()
         self.trials: dict[int, Trial] = {}  # by number, in the order of their numbers
         self._rows: dict[int, Array] = {}
         self._seen: set[bytes] = set()
@@ -156,7 +151,8 @@ class Study:
     ) -> bool:
         """Record a value of a pending trial on its way; return whether the trial goes on.
 
-        The last of `max_steps` values is the value of the trial. A NaN or an infinity makes it a
+        The last of `max_steps` values is the value of the trial; of values over instances it is
+        their mean. A NaN or an infinity makes it a
         failure.
         """
         trial = self._pending_trial(number)
@@ -168,12 +164,13 @@ class Study:
                 raise StudyError(f"trial {number}: {error}, report a number") from None
             self.fail(number, str(error), "result")
             return False
-        trial.curve[step] = found
+        last = (max(trial.curve), trial.curve[max(trial.curve)]) if trial.curve else None
+        trial.curve[step] = self.steps.so_far(step, found, last)
         trial.extra = dict(extra or {})
-        if self.max_steps is not None and step >= self.max_steps:
-            self.tell(number, found, extra)
+        if self.steps.complete(step):
+            self.tell(number, trial.curve[step], extra)
             return False
-        if step not in self._rungs or goes_on(number, step, self._courses(self.trials.values())):
+        if self.steps.goes_on(number, step, self._courses(self.trials.values())):
             return True
         self.settle(replace(trial, state=State.STOPPED))
         return False

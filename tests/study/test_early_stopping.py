@@ -12,7 +12,8 @@ import pytest
 from raybo import Float, Optimizer
 from raybo.errors import StudyError
 from raybo.study.curves import Course
-from raybo.study.halving import goes_on, rungs_of
+from raybo.study.halving import among_the_best
+from raybo.study.steps import Steps
 from raybo.study.trial import State
 
 SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
@@ -33,18 +34,18 @@ SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
 def test_rungs_begin_at_a_tenth_and_never_before_the_third_report(
     max_steps: int, rungs: tuple[int, ...]
 ) -> None:
-    assert rungs_of(max_steps, True) == rungs
-    assert rungs_of(max_steps, False) == ()
+    assert sorted(Steps(max_steps, True).rungs) == list(rungs)
+    assert not Steps(max_steps, False).rungs
 
 
-def test_the_best_third_of_those_that_came_goes_on() -> None:
+def test_the_best_third_of_those_that_came_among_the_best() -> None:
     came = {n: Course(np.zeros(0), {3: float(n)}) for n in range(9)}
-    assert [goes_on(n, 3, came) for n in came] == [True] * 3 + [False] * 6
+    assert [among_the_best(n, 3, came) for n in came] == [True] * 3 + [False] * 6
 
 
 def test_a_trial_is_compared_with_those_that_came_as_far() -> None:
     others = {n: Course(np.zeros(0), {1: -5.0}) for n in range(1, 9)}
-    assert goes_on(0, 3, {0: Course(np.zeros(0), {3: 1.0}), **others})
+    assert among_the_best(0, 3, {0: Course(np.zeros(0), {3: 1.0}), **others})
 
 
 def loss_at(config: Any, step: int) -> float:
@@ -104,7 +105,7 @@ def test_every_method_learns_from_the_curves_of_unfinished_trials(method: str) -
     for optimizer, level in zip(made, (-5.0, 5.0), strict=True):
         running = optimizer.ask()
         optimizer.report(running, 5, level)
-    a, b = (optimizer.ask().config for optimizer in made)
+    a, b = ([trial.config for trial in optimizer.ask(3)] for optimizer in made)
     assert a != b
 
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from raybo.study.halving import rungs_of
 from raybo.study.journal.journal import JOURNAL_FILE, parse_journal
+from raybo.study.steps import Steps
 from raybo.study.trial import State, Trial
 
 STUDY = "study"
@@ -192,7 +192,7 @@ def _forgotten_rungs(events: list[dict[str, Any]], evaluations: list[dict[str, A
     """Return the trials that went on from a rung which the journal does not hold."""
     sessions = [e["settings"] for e in events if e["kind"] == "session"]
     settings: dict[str, Any] = sessions[0] if sessions else {}
-    rungs = rungs_of(settings.get("max_steps"), settings.get("stop_early", False))
+    rungs = Steps(settings.get("max_steps"), settings.get("stop_early", False)).rungs
     numbers = {e["config"]["x"]: e["number"] for e in events if e["kind"] == "asked"}
     reports = (e for e in events if e["kind"] == "report")
     held = {(e["number"], step) for e in reports for step, _ in e["steps"]}

@@ -26,6 +26,7 @@ from raybo.runtime.evaluations.reports import Reports, Send, keep_going, reporti
 from raybo.runtime.timeouts import CONFIRM_SECONDS, LOAD_SECONDS
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective
+from raybo.study.steps import Steps
 from raybo.study.trial import Batch, Checkpoint
 
 
@@ -37,8 +38,7 @@ class Work:
     space: AnySpace
     objective: Objective
     folder: str | None = None  # of the study, for what is printed; None where it is no folder
-    max_steps: int | None = None  # reports of a complete trial
-    rungs: tuple[int, ...] = ()  # steps at which a trial may be stopped early
+    steps: Steps = field(default_factory=Steps)
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def evaluate(
     the coordinator, and `begin` is the checkpoint to start from.
     """
     started, clock = time.time(), time.perf_counter()
-    reports = Reports(work.objective, send, work.max_steps, work.rungs, begin)
+    reports = Reports(work.objective, send, work.steps, begin)
     value, extra, failure = None, {}, None
     try:
         with reporting(reports):

@@ -14,8 +14,8 @@ from typing import Any
 
 from raybo.errors import ObjectiveError, StudyError
 from raybo.runtime.evaluations.plain_json import plain_extra
-from raybo.study.halving import checked_step
 from raybo.study.objective import Objective
+from raybo.study.steps import Steps, checked_step
 from raybo.study.trial import Batch, Checkpoint
 
 BATCH_SECONDS = 1.0  # between two batches; a live view is not read faster
@@ -36,8 +36,8 @@ class Reports:
         Reads what is reported.
     send
         Takes a batch to the coordinator.
-    max_steps, rungs
-        Step at which a trial is complete; steps at which it may be stopped.
+    steps
+        What is reported, and when the trial is complete or may be stopped.
     begin
         Step and path of the checkpoint that the attempt starts from.
     """
@@ -46,15 +46,13 @@ class Reports:
         self,
         objective: Objective,
         send: Send,
-        max_steps: int | None = None,
-        rungs: tuple[int, ...] = (),
+        steps: Steps,
         begin: Checkpoint | None = None,
     ) -> None:
         self._objective = objective
         self._send = send
-        self._max_steps = max_steps
-        self._rungs = rungs
-        self._steps: list[tuple[int, float]] = []  # not sent yet
+        self._steps = steps
+        self._unsent: list[tuple[int, float]] = []
         self._checkpoint: Checkpoint | None = None
         self._sent = time.monotonic()
         self._last = begin[0] if begin else 0
@@ -79,22 +77,23 @@ class Reports:
         """
         if self.stopped or self.complete:
             return False
+        last = None if self.value is None else (self._last, self.value)
         try:
             step = checked_step(step, self._last)
+            value, found = self._parse(result, extra or {})
+            self.value = self._steps.so_far(step, value, last)
         except StudyError as error:
             raise ObjectiveError(str(error)) from None
-        try:
-            self.value, found = self._parse(result, extra or {})
         except ObjectiveError as error:
             raise type(error)(f"at step {step}: {error}") from None
         self._last, self.extra = step, plain_extra(found)
-        self._steps.append((step, self.value))
+        self._unsent.append((step, self.value))
         if checkpoint is not None:
             self._checkpoint = (step, str(checkpoint))
-        self.complete = self._max_steps is not None and step >= self._max_steps
+        self.complete = self._steps.complete(step)
         if self.complete:
             return False
-        if step in self._rungs:
+        if step in self._steps.rungs:
             self.stopped = not self._send(self.take(), True)
         elif time.monotonic() - self._sent > BATCH_SECONDS:
             self._send(self.take(), False)
@@ -109,9 +108,9 @@ class Reports:
 
     def take(self) -> Batch:
         """Return what has not been sent; it counts as sent from now on."""
-        bounded = {name: self.extra[name] for name in self._objective.constraints if self._steps}
-        batch = Batch(tuple(self._steps), self._checkpoint, bounded)
-        self._steps, self._checkpoint, self._sent = [], None, time.monotonic()
+        bounded = {name: self.extra[name] for name in self._objective.constraints if self._unsent}
+        batch = Batch(tuple(self._unsent), self._checkpoint, bounded)
+        self._unsent, self._checkpoint, self._sent = [], None, time.monotonic()
         return batch
 
     def follow(self, generator: Generator[Any, Any, Any]) -> None:

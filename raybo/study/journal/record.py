@@ -26,9 +26,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from raybo.errors import MALFORMED, JournalError
-from raybo.study.halving import checked_step
 from raybo.study.journal.journal import Contents
 from raybo.study.objective import Objective, finite_number
+from raybo.study.steps import checked_step
 from raybo.study.trial import Checkpoint, State, TrialRecord
 
 _Number = int | float
@@ -36,8 +36,8 @@ _SPAN: dict[str, Any] = {"number": int, "attempts": int}
 _SPAN |= {"started": _Number | None, "finished": _Number | None}
 _TYPES: dict[str, dict[str, Any]] = {
     "header": {"name": str, "space": dict, "method": dict, "mode": str, "metric": str | None,
-               "constraints": dict, "lanes": int, "max_steps": int | None, "seed": int,
-               "objective": str | None, "created": _Number},
+               "constraints": dict, "lanes": int, "max_steps": int | None, "over": str,
+               "seed": int, "objective": str | None, "created": _Number},
     "session": {"id": str, "time": _Number, "settings": dict, "resume_hint": str,
                 "code": str | None},
     "given": {**_SPAN, "value": _Number, "extra": dict},

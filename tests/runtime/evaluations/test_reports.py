@@ -14,6 +14,7 @@ from raybo.runtime.evaluations.evaluate import Evaluation, Work, evaluate
 from raybo.space.parameters import Float
 from raybo.space.space import Space
 from raybo.study.objective import Objective
+from raybo.study.steps import Steps
 from raybo.study.trial import Batch
 
 SPACE = Space({"x": Float(0, 1)})
@@ -34,12 +35,11 @@ class Coordinator:
 def run(
     function: Callable[..., Any],
     coordinator: Coordinator | None = None,
-    max_steps: int | None = None,
-    rungs: tuple[int, ...] = (),
+    steps: Steps | None = None,
     begin: tuple[int, str] | None = None,
     **goal: Any,
 ) -> Evaluation:
-    work = Work(function, SPACE, Objective(**goal), None, max_steps, rungs)
+    work = Work(function, SPACE, Objective(**goal), None, steps or Steps())
     return evaluate(work, {"x": 0.5}, coordinator or Coordinator(), begin)
 
 
@@ -89,24 +89,24 @@ def test_a_function_that_reports_returns_its_value() -> None:
 
 @pytest.mark.parametrize("train", [counting(math.inf), asking(99)])
 def test_max_steps_complete_a_trial(train: Any) -> None:
-    found = run(train, max_steps=10)
+    found = run(train, steps=Steps(10))
     assert found.value == 0.6
     assert found.failure is None
 
 
 @pytest.mark.parametrize("make", [counting, asking])
 def test_a_trial_is_stopped_at_a_rung_and_has_no_value(make: Any) -> None:
-    coordinator = Coordinator(stop_at=6)
-    found = run(make(20), coordinator, 20, (3, 6))
+    coordinator = Coordinator(stop_at=9)
+    found = run(make(20), coordinator, Steps(20, stop_early=True))
     assert (found.value, found.failure) == (None, None)
-    assert steps(coordinator, found) == [1, 2, 3, 4, 5, 6]
-    assert [batch.steps[-1][0] for batch in coordinator.batches] == [3, 6]
+    assert steps(coordinator, found) == list(range(1, 10))
+    assert [batch.steps[-1][0] for batch in coordinator.batches] == [3, 9]
 
 
 @pytest.mark.parametrize("stop_at", [3, None])
 def test_a_generator_is_closed_however_it_ends(stop_at: int | None) -> None:
     closed: list[str] = []
-    run(counting(math.inf, closed), Coordinator(stop_at), 10, (3,))
+    run(counting(math.inf, closed), Coordinator(stop_at), Steps(10, stop_early=True))
     assert closed == ["closed"]
 
 
@@ -178,9 +178,9 @@ def test_entries_may_be_given_to_report_by_name() -> None:
     def train(config: Any) -> None:
         raybo.report(0.5, step=3, accuracy=0.9)
 
-    found = run(train, max_steps=3)
+    found = run(train, steps=Steps(3))
     assert (found.value, found.extra) == (0.5, {"accuracy": 0.9})
-    found = run(train, max_steps=3, metric="loss")
+    found = run(train, steps=Steps(3), metric="loss")
     assert (found.value, found.extra) == (0.5, {"accuracy": 0.9})
 
 
@@ -190,7 +190,8 @@ def test_entries_that_are_bounded_travel_with_the_reports() -> None:
             yield {"loss": 1 / step, "latency": float(step), "other": 1.0}
 
     coordinator = Coordinator()
-    run(train, coordinator, 8, (3,), metric="loss", constraints={"latency": (None, 9.0)})
+    bounds = {"latency": (None, 9.0)}
+    run(train, coordinator, Steps(8, stop_early=True), metric="loss", constraints=bounds)
     assert coordinator.batches[0].bounded == {"latency": 3.0}
 
 
@@ -205,10 +206,18 @@ def test_an_objective_that_can_resume_starts_from_its_checkpoint() -> None:
     coordinator = Coordinator()
     found = run(train, coordinator)
     assert found.reports.checkpoint == (3, "checkpoint 3")
-    found = run(train, coordinator, max_steps=9, begin=(3, "checkpoint 3"))
+    found = run(train, coordinator, Steps(9), begin=(3, "checkpoint 3"))
     assert seen == [None, "checkpoint 3"]
     assert [step for step, _ in found.reports.steps] == [4, 5, 6]
     assert found.reports.checkpoint == (6, "checkpoint 3")
+
+
+def test_the_value_over_instances_is_their_mean() -> None:
+    coordinator = Coordinator()
+    found = run(counting(4), coordinator, Steps(4, over="instances"))
+    values = [0.5 + 1 / n for n in (1, 2, 3, 4)]
+    assert found.value == pytest.approx(sum(values) / 4)
+    assert [value for _, value in found.reports.steps][1] == pytest.approx(sum(values[:2]) / 2)
 
 
 def test_outside_of_a_study_nothing_is_reported() -> None:
