@@ -115,7 +115,7 @@ def _failing(problem_name: str, failures: str) -> Task:
 
 
 def gardner_first(x: float, y: float) -> tuple[float, list[float]]:
-    """Gardner et al. (2014), first simulation."""
+    """Gardner et al. (2014), first simulation; its constraint is cos x cos y - sin x sin y."""
     return math.cos(2 * x) * math.cos(y) + math.sin(x), [math.cos(x + y) - 0.5]
 
 
@@ -181,6 +181,20 @@ def speed_reducer(
     ]
 
 
+def _pruning() -> Task:
+    from raybo.benchmarks.failures.pruning import (  # noqa: PLC0415  (imports torch)
+        GUESSES,
+        prune,
+        pruning_space,
+    )
+
+    def evaluate(config: Config, _: Generator) -> Evaluation:
+        value, accuracy = prune(config)
+        return Evaluation(value if accuracy >= GUESSES else None)
+
+    return Task(_PRUNING, pruning_space(), evaluate, 0.0, 60)  # 0: nothing wrong, nothing left
+
+
 @dataclass(frozen=True)
 class Bounded:
     """A function that returns a value and outcomes, over a box."""
@@ -229,7 +243,11 @@ BOUNDED = {
         80,
     ),
 }
-TASKS = [*(f"{problem}/{failures}" for problem in CENTRES for failures in FAILURES), *BOUNDED]
+_PRUNING = "pruning"
+TASKS = [
+    *(f"{problem}/{failures}" for problem in CENTRES for failures in FAILURES),
+    *(*BOUNDED, _PRUNING),
+]
 
 
 def get_task(name: str) -> Task:
@@ -238,5 +256,7 @@ def get_task(name: str) -> Task:
         raise BenchmarkError(f"there is no task {name!r}; there are {', '.join(TASKS)}")
     if name in BOUNDED:
         return BOUNDED[name].task(name)
+    if name == _PRUNING:
+        return _pruning()
     problem, _, failures = name.partition("/")
     return _failing(problem, failures)

@@ -11,13 +11,14 @@ What differs from raybo/methods/addtree/published.py:
 - Every parameter has a length-scale, pooled with the others (`PooledPrior`), and a learnt scale
   (`LogWarped`, `raybo bench addtree-fc3`).
 - Branches that the best point does not take are held to be rougher (`shorten_off_path`).
+- Noise is held to be small (`SMALL_NOISE`).
 - The acquisition is log expected improvement of whole points, searched leaf by leaf; the points of
   Algorithm 2 are where that starts (`propose`, `raybo bench addtree-synthetic`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,12 +37,17 @@ from raybo.space.any_space import AnySpace
 from raybo.space.design import design_size, sobol_point
 from raybo.space.tree import Vertex, expanded, vertices
 from raybo.surrogate.gp import GP
-from raybo.surrogate.kernels.base import lengthscales
+from raybo.surrogate.kernels.base import LogNormal, lengthscales
 from raybo.surrogate.linalg import one_thread
+from raybo.surrogate.map import FREE_NOISE
 
 # Deviation of the logarithms of hyperparameters about their mean (`PooledPrior`): most are within
 # a factor of 1.35 of it (`raybo bench addtree-blocks`).
 SPREAD = 0.3
+# What parameters do together is no sum. Without a prior it is taken for noise, and the search
+# goes on where the sum expects most, however often that is wrong (`raybo bench failures`, task
+# pruning).
+SMALL_NOISE = replace(FREE_NOISE, prior=LogNormal(-8.0, 2.0))
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,8 @@ class AddTree:
 
         Its mean is 0: all points pass through the root, whose function has a level.
         """
-        return fitted_gp(LogWarped.of(self._additive, self.space), data, mean=0.0)
+        kernel = LogWarped.of(self._additive, self.space)
+        return fitted_gp(kernel, data, noise=SMALL_NOISE, mean=0.0)
 
 
 def shorten_off_path(gp: GP, kernel: TreeKernel) -> GP:

@@ -125,4 +125,16 @@ def test_unknown_names_are_refused_with_those_there_are():
         get_task("gramacy-2")
     with pytest.raises(BenchmarkError, match="optuna-gp"):
         build("nobody", get_task("gramacy"), 0)
-    assert len(TASKS) == 2 * len(FAILURES) + len(BOUNDED)
+    assert {*BOUNDED, "pruning"} | {f"{p}/{f}" for p in CENTRES for f in FAILURES} == {*TASKS}
+
+
+def test_a_network_without_a_layer_guesses_and_a_whole_one_does_not():
+    pytest.importorskip("sklearn")
+    task, rng = get_task("pruning"), np.random.default_rng(0)
+    whole = {f"layer{i}": {"weights": {"ratio": 0.0}} for i in range(5)}
+    found = task.evaluate(whole, rng)
+    assert found.value == pytest.approx(1.1, abs=0.1)  # accuracy 0.9, no weight gone
+    assert task.evaluate(whole, rng) == found
+    for way in ("weights", "units"):
+        broken = {**whole, "layer2": {way: {"ratio": 1.0}}}
+        assert task.evaluate(broken, rng).value is None
