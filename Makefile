@@ -49,7 +49,7 @@ lowest:
 	@.venv-lowest/bin/python -m pip install --quiet -c constraints-lowest.txt ".[report,optuna]" \
 		pytest hypothesis scikit-learn jsonschema
 	@.venv-lowest/bin/python -m pytest -W default tests/space tests/surrogate tests/acquisition \
-		tests/methods tests/contracts tests/study tests/optuna tests/tune tests/runtime
+		tests/methods tests/contracts tests/study tests/tune tests/runtime tests/optuna/test_sampler.py
 
 docs: $(BIN)/.installed
 	@$(PIP) -e ".[docs]"
