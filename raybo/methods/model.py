@@ -102,8 +102,8 @@ def fitted_gp(
     if not due and kept is not None and kept.serves(kernel, data, theta_to_json(theta)):
         return kept.gp, {}
     X = torch.as_tensor(data.X, device=device)
-    values, deviations = standardized(data, bad_side)
-    y, own = torch.as_tensor(values, device=device), torch.as_tensor(deviations**2, device=device)
+    values, variances = standardized(data.loss, data.spread, bad_side)
+    y, own = torch.as_tensor(values, device=device), torch.as_tensor(variances, device=device)
     memo: dict[str, Any] = {}
     if due:
         more = more_starts(theta) if more_starts else ()
@@ -139,13 +139,15 @@ class _Cached:
         )
 
 
-def standardized(data: Data, bad_side: Tail = WIDE_TAIL) -> tuple[Array, Array]:
-    """Standardised losses (n,), and their deviations where they are expected ones."""
-    scale = Scale.of(data.loss, bad_side)
-    if not data.spread.size:
-        return scale(data.loss), np.zeros(len(data.loss))
-    low, high = scale(data.loss - data.spread), scale(data.loss + data.spread)
-    return scale(data.loss), (high - low) / 2.0
+def standardized(loss: Array, spread: Array, bad_side: Tail = WIDE_TAIL) -> tuple[Array, Array]:
+    """Standardised losses (n,), and their own variances where they are expected ones.
+
+    `spread` are the deviations of the losses, or empty where all are known.
+    """
+    scale = Scale.of(loss, bad_side)
+    if not spread.size:
+        return scale(loss), np.zeros(len(loss))
+    return scale(loss), ((scale(loss + spread) - scale(loss - spread)) / 2.0) ** 2
 
 
 def incumbent(gp: GP, data: Data) -> Tensor:

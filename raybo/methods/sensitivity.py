@@ -15,13 +15,13 @@ import torch
 
 from raybo.arrays import Array, Indices
 from raybo.errors import StudyError
-from raybo.methods.model import mixed_kernel
+from raybo.methods.model import mixed_kernel, standardized
 from raybo.space.any_space import AnySpace
 from raybo.space.design import design_size
 from raybo.surrogate.gp import GP
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.map import FREE_NOISE, fit, mostly_noise, starting_theta
-from raybo.surrogate.outcomes import SHORT_TAIL, standardize
+from raybo.surrogate.outcomes import SHORT_TAIL
 
 # A fit takes time with the third power of its rows: 300 take about a second.
 MOST_ROWS = 300
@@ -41,8 +41,10 @@ class Surface:
     y: Array  # (n,) the same, standardised
 
     @classmethod
-    def of(cls, space: AnySpace, X: Array, loss: Array) -> Surface:
+    def of(cls, space: AnySpace, X: Array, loss: Array, spread: Array | None = None) -> Surface:
         """Fit the model to the rows X (n, d) and their losses; of very many rows, to some.
+
+        `spread` are the deviations of losses that are only expected, 0 for the others.
 
         Raises
         ------
@@ -57,16 +59,18 @@ class Surface:
             )
         few = _some(loss)
         X, loss = X[few], loss[few]
-        y = standardize(loss, SHORT_TAIL)
+        unsure = np.empty(0) if spread is None else spread[few]
+        y, variances = standardized(loss, unsure, SHORT_TAIL)
         if not y.any():
             raise StudyError("all values are equal: they say nothing about the parameters")
         with one_thread():
             kernel = mixed_kernel(space, "matern52", scaled=True)
-            rows, values = torch.as_tensor(X), torch.as_tensor(y)
+            rows, values, own = map(torch.as_tensor, (X, y, variances))
             starts = [starting_theta(kernel, FREE_NOISE), mostly_noise(kernel, FREE_NOISE)]
-            theta = fit(kernel, rows, values, starts, noise=FREE_NOISE)
+            theta = fit(kernel, rows, values, starts, noise=FREE_NOISE, own=own)
             order = np.argsort(loss, kind="stable")
-            return cls(space, GP.of(kernel, theta, rows, values), loss[order], y[order])
+            gp = GP.of(kernel, theta, rows, values, own=own)
+            return cls(space, gp, loss[order], y[order])
 
     def mean(self, U: Array) -> Array:
         """Expected losses (m,) at rows U (m, d): within the range of the losses seen."""

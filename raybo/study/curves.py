@@ -53,17 +53,17 @@ def course_of(trial: Trial | TrialRecord, row: Array, objective: Objective) -> C
 def expected_losses(courses: Sequence[Course]) -> tuple[Array, Array]:
     """Losses (n,) at the end, and the deviations of those that are only expected, 0 elsewhere."""
     last = np.array([0 if c.final is not None else max(c.curve) for c in courses])
-    pairs = zip(courses, last, strict=True)
-    loss = np.array([c.at(step) if c.final is None else c.final for c, step in pairs])
+    loss = np.array([0.0 if c.final is None else c.final for c in courses])
     spread = np.zeros(len(loss))
     ended = [c for c in courses if c.final is not None and c.curve]
     finals = np.array([c.final for c in ended], dtype=np.float64)
-    scale = Scale.of(finals if len(finals) > 1 else loss)
-    ends = scale(finals)
     for step in set(last.tolist()) - {0}:
         here = np.flatnonzero(last == step)
-        F = _features([*ended, *(courses[int(i)] for i in here)], step, scale)
-        mean, deviation = _line(F[: len(ended)], ends, F[len(ended) :])
+        came = [*ended, *(courses[int(i)] for i in here)]
+        # The losses at the step are spread widely also when all that finish are about the same.
+        scale = Scale.of(np.array([c.at(step) for c in came]))
+        F = _features(came, step, scale)
+        mean, deviation = _line(F[: len(ended)], scale(finals), F[len(ended) :])
         low, high = scale.inverse(mean - deviation), scale.inverse(mean + deviation)
         loss[here] = scale.inverse(mean)
         spread[here] = np.maximum((high - low) / 2.0, np.finfo(np.float64).tiny)

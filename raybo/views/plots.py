@@ -580,7 +580,7 @@ def plot_curves(sheet: Sheet) -> go.Figure:
     )
     values = np.array([v for t in shown for v in t.curve.values()])
     scale = Scale.of(values, outcome.mode)
-    axis = {"type": "log"} if scale.log else {"range": _padded(scale, outcome.mode)}
+    axis = {"type": "log", "dtick": "D2"} if scale.log else {"range": _padded(scale, outcome.mode)}
     figure.update_yaxes(title=_label(outcome.metric or "value"), **axis)
     figure.update_xaxes(title="step")
     return _finish(figure, "Curves")

@@ -16,6 +16,7 @@ from raybo.errors import StudyError
 from raybo.methods.base import lane_of
 from raybo.space.box import Box
 from raybo.space.columns import Column
+from raybo.study.curves import course_of, expected_losses
 from raybo.study.objective import Objective
 from raybo.study.outcome import Outcome, flat_config
 from raybo.study.trial import State, Trial
@@ -173,6 +174,20 @@ class Sheet:
         parts = [[t.memo["shares"].get(name, 0.0) for name in names] for t in trials]
         return Members(trials, names, np.array(parts, dtype=float))
 
+    @property
+    def _learnt(self) -> tuple[Array, Array, Array | None]:
+        """Rows, losses and deviations that a model learns from: curves of stopped trials, too."""
+        goal, space = Objective(self.outcome.mode), self.outcome.space
+        stopped = [t for t in self.outcome.trials if t.state is State.STOPPED]
+        known = [t for t, done in zip(self.trials, self.done, strict=True) if done]
+        rows = self.rows[self.done]
+        if not stopped:
+            return rows, np.array([goal.loss(v) for v in self.values[self.done]]), None
+        more = np.array([space.encode(t.config) for t in stopped])
+        rows = np.concatenate([rows, more.reshape(len(stopped), space.dim)])
+        pairs = zip([*known, *stopped], rows, strict=True)
+        return rows, *expected_losses([course_of(trial, row, goal) for trial, row in pairs])
+
     @cached_property
     def _model(self) -> Surface | StudyError:
         from raybo.methods.sensitivity import Surface  # noqa: PLC0415  (loads torch)
@@ -180,10 +195,9 @@ class Sheet:
         space = self.outcome.space
         if not space.dense:
             return StudyError(f"{space!r} has too many coordinates to model each of them")
-        loss = Objective(self.outcome.mode).loss
-        losses = np.array([loss(v) for v in self.values[self.done]])
+        rows, losses, spread = self._learnt
         try:
-            return Surface.of(space, self.rows[self.done], losses)
+            return Surface.of(space, rows, losses, spread)
         except StudyError as error:
             return error
 

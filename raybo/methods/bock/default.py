@@ -79,8 +79,8 @@ class Bock:
         data are too much like those of the last sweep to change the samples.
         """
         kernel = Cylindrical(self.space.dim, self.degree, self.warp, fades=True)
-        values, deviations = standardized(data, SHORT_TAIL)
-        X, y, own = map(torch.as_tensor, (data.X, values, deviations**2))
+        values, variances = standardized(data.loss, data.spread, SHORT_TAIL)
+        X, y, own = map(torch.as_tensor, (data.X, values, variances))
         density = NegativeLogPosterior(kernel, X, y, NOISE_HYPER, own=own)
         last, memo = data.last_fit("samples"), dict[str, Any]()
         if last is None:
