@@ -5,15 +5,23 @@ from __future__ import annotations
 import heapq
 import time
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
 from raybo.arrays import Array
 from raybo.benchmarks.early_stopping.tuners import Tuner
-from raybo.benchmarks.problems.recorded.yahpo import EPOCHS, Surrogate
+from raybo.benchmarks.tuners.base import Config
 from raybo.space.space import Space
 
 _DRAWS = 200  # random configs whose mean time is that of a full training
+
+
+class Networks(Protocol):
+    """Recorded trainings."""
+
+    def curve(self, config: Config) -> tuple[Array, Array]:
+        """Accuracy and seconds since the start after each epoch."""
 
 
 @dataclass(order=True)
@@ -24,8 +32,8 @@ class _Step:
     trial: int
     epoch: int = field(compare=False)
     started: float = field(compare=False)
-    accuracy: Array = field(compare=False)  # (EPOCHS,)
-    seconds: Array = field(compare=False)  # (EPOCHS,) since the start
+    accuracy: Array = field(compare=False)  # (epochs,)
+    seconds: Array = field(compare=False)  # (epochs,) since the start
 
 
 @dataclass(frozen=True)
@@ -56,17 +64,17 @@ class Trace:
         return next((t for t, found in self.best if found >= value), float("inf"))
 
 
-def full_training(surrogate: Surrogate, space: Space) -> float:
+def full_training(networks: Networks, space: Space) -> float:
     """Mean seconds of a full training of a random config."""
     rows = space.sample(_DRAWS, np.random.default_rng(0))
-    return float(np.mean([surrogate.curve(space.decode(row))[1][-1] for row in rows]))
+    return float(np.mean([networks.curve(space.decode(row))[1][-1] for row in rows]))
 
 
 def simulate(
-    tuner: Tuner, surrogate: Surrogate, space: Space, workers: int, trainings: float
+    tuner: Tuner, networks: Networks, space: Space, workers: int, trainings: float
 ) -> Trace:
     """Run a tuner until its workers have had the time of so many full trainings."""
-    unit = full_training(surrogate, space) / workers
+    unit = full_training(networks, space) / workers
     steps: list[_Step] = []
     best: list[tuple[float, float]] = []
     trials = complete = 0
@@ -74,7 +82,7 @@ def simulate(
 
     def start(now: float) -> None:
         nonlocal trials
-        accuracy, seconds = surrogate.curve(tuner.ask(trials))
+        accuracy, seconds = networks.curve(tuner.ask(trials))
         heapq.heappush(steps, _Step(now + seconds[0], trials, 1, now, accuracy, seconds))
         trials += 1
 
@@ -86,8 +94,9 @@ def simulate(
         if not best or value > best[-1][1]:
             best.append((step.at / unit, value))
         goes_on = tuner.report(step.trial, step.epoch, value)
-        complete += step.epoch == EPOCHS
-        if goes_on and step.epoch < EPOCHS:
+        ends = step.epoch == len(step.accuracy)
+        complete += ends
+        if goes_on and not ends:
             step.at = step.started + float(step.seconds[step.epoch])
             step.epoch += 1
             heapq.heappush(steps, step)
