@@ -346,7 +346,8 @@ def dashboard(name: str, host: str, port: int, storage: str) -> None:
     serve(name, storage, host, port, click.echo)
 
 
-@main.command(context_settings={"ignore_unknown_options": True})
+# All that follows TASK, --help too, is for the task.
+@main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="TASK [OPTIONS]")
 @click.option("--list", "listed", is_flag=True, help="Name every table, figure and program.")
 def bench(arguments: tuple[str, ...], listed: bool) -> None:

@@ -515,6 +515,16 @@ def test_a_reason_that_utf8_cannot_hold_is_written_with_escapes(
         assert rb"file \udcff not found" in (folder / "out").read_bytes()
 
 
+def test_export_makes_the_folder_of_its_file(folder: Path) -> None:
+    write_study(folder)
+    assert invoke("export", "first", "-o", "new/place/trials.csv").exit_code == 0
+    assert (folder / "new/place/trials.csv").exists()
+
+
+def test_the_help_of_a_benchmark_names_its_options() -> None:
+    assert "--first-seed" in invoke("bench", "failures", "--help").output
+
+
 def test_export_to_csv(folder: Path) -> None:
     write_study(folder)
     result = invoke("export", "first")
@@ -571,9 +581,10 @@ def test_export_of_a_huge_box_keeps_the_source_of_its_vectors(folder: Path) -> N
 
 def test_export_says_when_the_file_cannot_be_written(folder: Path) -> None:
     write_study(folder)
+    (folder / "taken").write_text("by a file")
     for to in ("csv", "parquet"):
-        line = error_of("export", "first", "--to", to, "-o", "no/such/folder/file")
-        assert "cannot write no/such/folder/file" in line
+        line = error_of("export", "first", "--to", to, "-o", "taken/file")
+        assert "cannot write taken/file" in line
 
 
 def test_export_to_optuna_says_what_to_install(

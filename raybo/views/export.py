@@ -46,6 +46,7 @@ def write_table(outcome: Outcome, to: str, path: Path, raw: bool = False) -> Non
         return write_optuna(outcome, path)
     frame = table(outcome)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         if to == "csv":
             (frame if raw else _without_formulas(frame)).to_csv(path, index=False)
         else:
