@@ -13,6 +13,7 @@ import math
 import threading
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -54,9 +55,10 @@ class RayBOSampler(BaseSampler):  # type: ignore[misc]  # Optuna's types are not
 
     Notes
     -----
-    A pruned trial has its last intermediate value. A failed one teaches where trials fail, not
-    that its value is bad. Running trials, also those of other processes, are pending points. Of
-    several objectives each trial minimises another random weighting, as in ParEGO.
+    A pruned trial counts as what its intermediate values promise. A failed one teaches where
+    trials fail, not that its value is bad. Running trials, also those of other processes, are
+    pending points. Of several objectives each trial minimises another random weighting, as in
+    ParEGO.
     """
 
     def __init__(
@@ -225,6 +227,7 @@ class _Search:
             return
         if known is not None:
             if trial.state is TrialState.RUNNING:
+                known.curve = _curve(trial)
                 return
             self._search.drop(trial.number)
         try:
@@ -243,13 +246,16 @@ class _Search:
         memo = note["memo"] if note["space"] == self.space_key else {}
         if memo and any(params.get(name) != value for name, value in proposed.items()):
             memo = {**memo, "replaced": True}
-        return Trial(trial.number, self._tree.config(params), memo=memo)
+        return Trial(trial.number, self._tree.config(params), memo=memo, curve=_curve(trial))
 
     def _settle(self, trial: FrozenTrial) -> None:
         goal, number = self._search.objective, trial.number
         value, extra = _outcome(trial)
         if trial.state is TrialState.FAIL:
             self._search.fail(number, "the trial failed")
+        elif trial.state is TrialState.PRUNED and self._search.trials[number].curve:
+            stopped = replace(self._search.trials[number], state=State.STOPPED, extra=extra)
+            self._search.settle(stopped)
         elif value is None or any(name not in extra for name in goal.entries):
             self._search.fail(number, "the trial has no value, or no constraint", "metric")
         else:
@@ -275,12 +281,15 @@ def _objective_name(i: int) -> str:
 def _outcome(trial: FrozenTrial) -> tuple[float | None, dict[str, float]]:
     """First value of a trial, and its other values and constraints by name."""
     extra = _constraints(trial)
-    if trial.state is TrialState.PRUNED:
-        steps = trial.intermediate_values
-        return (steps[max(steps)] if steps else None), extra
     values = trial.values or [None]
     extra |= {_objective_name(i): value for i, value in enumerate(values) if i > 0}
     return values[0], extra
+
+
+def _curve(trial: FrozenTrial) -> dict[int, float]:
+    """Intermediate values by step, from 1 on; Optuna's steps begin with 0."""
+    values = trial.intermediate_values.items()
+    return {step + 1: value for step, value in sorted(values) if math.isfinite(value)}
 
 
 def _constraints(trial: FrozenTrial) -> dict[str, float]:

@@ -137,7 +137,7 @@ def test_failures_at_random_change_nothing_about_the_values() -> None:
     assert study_of(flaky, 22).best_value < 1e-2
 
 
-def test_a_pruned_trial_has_its_last_intermediate_value() -> None:
+def test_a_pruned_trial_counts_as_what_its_intermediate_values_promise() -> None:
     def asked(bad: bool) -> dict[str, float]:
         study = optuna.create_study(sampler=RayBOSampler("bo", seed=0))
         for x in (-0.8, -0.3, 0.2, 0.6):
