@@ -132,7 +132,9 @@ def evaluate_remotely(
             return True
         try:
             return bool(ray.get(answer, timeout=CONFIRM_SECONDS))
-        except ray.exceptions.RayError:  # it is gone, and another will run this trial again
+        except ray.exceptions.ActorDiedError:  # its successor runs this trial again
+            return False
+        except ray.exceptions.RayError:  # it is slow, or cannot be reached for a while
             return True
 
     with output_of(int(attempt.split(".")[1]), work.folder):
