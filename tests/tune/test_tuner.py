@@ -145,8 +145,13 @@ def test_space_of_raybo_with_a_constant_and_a_scheduler_of_tune(tmp_path: Path) 
     lengths = [r.metrics["training_iteration"] for r in results]
     assert min(lengths) < max(lengths) == 4
     trials = state_of(tmp_path)["book"]["trials"]
-    assert sorted(t["value"] for t in trials) == sorted(r.metrics["loss"] for r in results)
-    assert min(t["value"] for t in trials) >= 9.0
+    last = [t["curve"][-1][1] for t in trials]
+    assert sorted(last) == sorted(r.metrics["loss"] for r in results)
+    assert min(last) >= 9.0
+    for trial in trials:  # those that ASHA stopped have their curves, and no value
+        complete = len(trial["curve"]) == 4
+        assert trial["state"] == ("done" if complete else "stopped")
+        assert (trial["value"] is not None) == complete
 
 
 def test_the_search_keeps_a_bound_on_another_metric(tmp_path: Path) -> None:
