@@ -102,7 +102,9 @@ class Trials:
         if report is None:
             return None
         self._reported[trial_id] = report
-        drawn = self._draw(trial, result, report, objective)
+        drawn = self._draw(trial, result, report.value, objective)
+        if trial.state is State.PENDING:
+            trial.extra = dict(report.entries)
         if trial.state is State.FAILED:
             self._again.add(trial_id)
         if trial_id not in self._again:
@@ -127,17 +129,18 @@ class Trials:
             del self.by_number[self.numbers.pop(trial_id)]
             return None
         finish(trial, result or {}, error, objective, last)
+        if trial.value is not None and result:  # Tune tells the last result only here
+            self._draw(trial, result, trial.value, objective)
         return trial
 
     def _draw(
-        self, trial: Trial, result: Mapping[str, Any], report: Report, objective: Objective
+        self, trial: Trial, result: Mapping[str, Any], value: float, objective: Objective
     ) -> bool:
         """Add a result to the curve of its trial, if it has a step."""
         step = result.get(STEP_KEY)
         if not isinstance(step, int) or isinstance(step, bool) or step < 1 or objective.others:
             return False
-        trial.curve[step] = report.value
-        trial.extra = dict(report.entries)
+        trial.curve[step] = value
         return True
 
     def cut_short(self) -> list[int]:
