@@ -15,6 +15,7 @@ from raybo.benchmarks.tuners.base import Config
 from raybo.space.space import Space
 
 _DRAWS = 200  # random configs whose mean time is that of a full training
+_SHORTEST = 0.1  # of that mean: surrogates predict times down to 0 for configs unlike the recorded
 
 
 class Networks(Protocol):
@@ -74,7 +75,8 @@ def simulate(
     tuner: Tuner, networks: Networks, space: Space, workers: int, trainings: float
 ) -> Trace:
     """Run a tuner until its workers have had the time of so many full trainings."""
-    unit = full_training(networks, space) / workers
+    mean = full_training(networks, space)
+    unit = mean / workers
     steps: list[_Step] = []
     best: list[tuple[float, float]] = []
     trials = complete = 0
@@ -83,6 +85,7 @@ def simulate(
     def start(now: float) -> None:
         nonlocal trials
         accuracy, seconds = networks.curve(tuner.ask(trials))
+        seconds = np.maximum(seconds, np.linspace(0, _SHORTEST * mean, len(seconds) + 1)[1:])
         heapq.heappush(steps, _Step(now + seconds[0], trials, 1, now, accuracy, seconds))
         trials += 1
 
