@@ -2,8 +2,8 @@
 
 The loss at the end is regressed on where the curve stands at a step, how it has moved since half
 of the steps, and the config: some networks learn slowly and end well. So much as these agree with
-the ends of the trials that have finished, so much a curve says. On 34 data sets of LCBench a line
-does as well as a Gaussian process of the same columns, and needs no fit.
+the ends of the trials that have finished, so much a curve says. On six data sets of LCBench a line
+does as well as a Gaussian process of the config and the loss, and needs no fit.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import numpy as np
 
 from raybo.study.curves import Course, expected_losses
 
-REDUCTION = 3  # one of so many goes on; Li et al. 2020, section 4, use 4, Syne Tune and Tune 3
+REDUCTION = 3  # one of so many goes on; Syne Tune's default, Ray Tune's is 4
 # The first rung. On LCBench the first of 52 epochs says nothing of the last (rank correlation
 # 0.01), the third 0.68: no trial is judged before its third report, nor in its first tenth.
 LEAST_REPORTS = 3

@@ -17,7 +17,7 @@ from raybo.arrays import Array
 from raybo.study.curves import Course
 
 FIRST_TEST = 5  # instances before the first test; irace's `firstTest`
-LEVEL = 0.05  # Birattari et al. 2002, section 4
+LEVEL = 0.05  # irace's `confidence` is 0.95
 
 
 def surely_worse(number: int, courses: Mapping[int, Course]) -> bool:
