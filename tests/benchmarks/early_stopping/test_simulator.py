@@ -19,6 +19,7 @@ from raybo.space.parameters import Float
 from raybo.space.space import Space
 
 SPACE = Space({"x": Float(0, 1)})
+STORED = sorted((Path(__file__).parents[3] / "examples/results/early_stopping").glob("*.jsonl"))
 
 
 class Networks:
@@ -114,3 +115,12 @@ def test_results_are_continued_and_shown(tmp_path: Path) -> None:
         "0.25",
         "0 : 0",
     ]
+
+
+def test_stored_runs_are_read_and_written_as_they_are(tmp_path):
+    assert STORED
+    for path in STORED:
+        again = tmp_path / path.name
+        for run in read(path):
+            append(again, run)
+        assert again.read_text() == path.read_text(), path.name
