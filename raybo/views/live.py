@@ -11,7 +11,6 @@ import importlib
 import sys
 import time
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -39,12 +38,7 @@ class View(Protocol):
     def __enter__(self) -> Self:
         """Start showing."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Show the last progress and stop."""
 
     def phase(self, text: str) -> None:
@@ -94,12 +88,7 @@ class SilentView:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         pass
 
     def phase(self, text: str) -> None:
@@ -126,12 +115,7 @@ class LineView:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._latest is not None and self._latest != self._shown:
             self._show(self._latest)
 
@@ -219,12 +203,7 @@ class TerminalView:
         self._live.start(refresh=True)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stopped = True
         self._live.stop()
 

@@ -7,7 +7,6 @@ import os
 import random
 import shutil
 import tempfile
-from types import TracebackType
 from typing import Any, Self
 
 import ray
@@ -54,12 +53,7 @@ class LocalCluster:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._end()
 
     def add(self) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -25,6 +24,7 @@ from ray.tune.search.optuna import OptunaSearch
 
 from raybo.benchmarks.problems.base import Problem
 from raybo.benchmarks.problems.registry import get_problem
+from raybo.benchmarks.timing.tuner import fit
 from raybo.benchmarks.tuners.columns import Dimension, Flat
 from raybo.study.objective import Objective
 from raybo.tune.searcher import RayBOSearch
@@ -68,31 +68,6 @@ def trainable(problem: Problem, seconds: float) -> Callable[[dict[str, Any]], di
     return train
 
 
-def run(searcher: Any, problem: Problem, trials: int, seconds: float) -> dict[str, float]:
-    """Return the best loss and the wall time of one run."""
-    space = {d.name: domain(d) for d in Flat(problem.space).dimensions}
-    with tempfile.TemporaryDirectory() as folder:
-        tuner = tune.Tuner(
-            trainable(problem, seconds),
-            param_space=space,
-            tune_config=tune.TuneConfig(
-                search_alg=searcher,
-                num_samples=trials,
-                metric="loss",
-                mode="min",
-                reuse_actors=True,
-                max_concurrent_trials=SLOTS,
-            ),
-            run_config=tune.RunConfig(storage_path=folder, verbose=0),
-        )
-        start = time.perf_counter()
-        results = tuner.fit()
-        wall = time.perf_counter() - start
-    metrics = [results[i].metrics or {} for i in range(len(results))]
-    losses = [float(reported["loss"]) for reported in metrics]
-    return {"loss": min(losses), "trials": len(losses), "wall": round(wall, 1)}
-
-
 @click.command()
 @click.option("--trials", default=40, show_default=True)
 @click.option("--seconds", default=0.5, show_default=True, help="that a trial sleeps")
@@ -106,9 +81,12 @@ def command(trials: int, seconds: float, seeds: int, first_seed: int, problems: 
     rows: list[dict[str, Any]] = []
     for seed in range(first_seed, first_seed + seeds):
         for name in problems.split(","):
+            problem = get_problem(name)
+            space = {d.name: domain(d) for d in Flat(problem.space).dimensions}
             for searcher, build in SEARCHERS.items():
-                found = run(build(seed), get_problem(name), trials, seconds)
-                rows.append({"problem": name, "searcher": searcher, "seed": seed, **found})
+                loss, wall = fit(trainable(problem, seconds), space, build(seed), trials, SLOTS)
+                cell = {"problem": name, "searcher": searcher, "seed": seed}
+                rows.append({**cell, "loss": loss, "wall": round(wall, 1)})
                 click.echo(json.dumps(rows[-1]))
     for name in problems.split(","):
         for searcher in SEARCHERS:

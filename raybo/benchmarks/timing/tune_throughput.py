@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +24,7 @@ from ray import tune
 from ray.tune.search.hyperopt import HyperOptSearch
 from ray.tune.search.optuna import OptunaSearch
 
+from raybo.benchmarks.timing.tuner import fit
 from raybo.tune.searcher import RayBOSearch
 
 SPACE = {
@@ -51,32 +51,6 @@ def trial(config: dict[str, Any]) -> dict[str, float]:
     return {"loss": loss + (config["activation"] != "gelu")}
 
 
-def run(
-    searcher: Any, trials: int, seconds: float, slots: int, limit: bool
-) -> tuple[float, float]:
-    """Return wall time and best loss of one run."""
-    with tempfile.TemporaryDirectory() as folder:
-        tuner = tune.Tuner(
-            trial,
-            param_space={**SPACE, "seconds": seconds},
-            tune_config=tune.TuneConfig(
-                search_alg=searcher,
-                num_samples=trials,
-                metric="loss",
-                mode="min",
-                reuse_actors=True,
-                max_concurrent_trials=slots if limit else None,
-            ),
-            run_config=tune.RunConfig(storage_path=folder, verbose=0),
-        )
-        clock = time.perf_counter()
-        results = tuner.fit()
-        wall = time.perf_counter() - clock
-    if len(results) != trials or results.num_errors:
-        raise RuntimeError(f"{len(results)} trials, {results.num_errors} errors: {results.errors}")
-    return wall, float((results.get_best_result().metrics or {})["loss"])
-
-
 @click.command()
 @click.option("--trials", default=100, show_default=True)
 @click.option("--seconds", default=0.3, show_default=True, help="Duration of a trial.")
@@ -90,11 +64,12 @@ def command(
     """Print the trials per second of Ray Tune under each searcher, one JSON line each."""
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
     ray.init(address="local", num_cpus=slots, include_dashboard=False, log_to_driver=False)
-    run(None, slots, 0.0, slots, limit=False)
+    fit(trial, {**SPACE, "seconds": 0.0}, None, slots, None)
     for repeat in range(repeats):
         base = None
         for name in only or SEARCHERS:
-            wall, best = run(SEARCHERS[name](), trials, seconds, slots, limit)
+            space, limited = {**SPACE, "seconds": seconds}, slots if limit else None
+            best, wall = fit(trial, space, SEARCHERS[name](), trials, limited)
             base = wall if base is None else base
             row = {"repeat": repeat, "searcher": name, "wall": round(wall, 2)}
             click.echo(json.dumps({**row, "ratio": round(wall / base, 3), "best": best}))
