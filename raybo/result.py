@@ -25,11 +25,11 @@ class Result(Outcome):
 
         A choice has the name of its branch; inactive parameters are missing. A path such as
         "compress/svd/rank" that is also the name of a field is prefixed with "config/"; entries
-        of `extra` are prefixed with "extra/".
+        of `extra` are prefixed with "extra/". Times are dates in UTC.
         """
-        import pandas as pd
+        from raybo.views.export import frame_of
 
-        return pd.DataFrame(self.rows())
+        return frame_of(self)
 
     @cached_property
     def recommended(self) -> Recommendation | None:

@@ -54,7 +54,7 @@ TRIALS = [
 
 def test_a_dataframe_has_a_column_per_path() -> None:
     pytest.importorskip("pandas")
-    frame = make(TRIALS).to_dataframe()
+    frame = make(TRIALS[::-1]).to_dataframe()[::-1].reset_index()  # the first has no rank
     assert list(frame["number"]) == [0, 1, 2]
     assert list(frame["config/value"]) == [0.5, 0.25, 0.75]
     assert list(frame["net"]) == ["svd", "none", "none"]
@@ -63,6 +63,10 @@ def test_a_dataframe_has_a_column_per_path() -> None:
     assert list(frame["opt/lr"]) == [0.1, 0.2, 0.3]
     assert frame["seconds"][0] == 2.5
     assert frame["extra/acc"][0] == 0.9
+    own = ["config/value", "net", "net/svd/rank", "opt/lr", "extra/acc"]
+    assert list(frame.columns)[-5:] == own
+    assert frame["started"][0].timestamp() == TRIALS[0].started
+    assert str(frame["started"].dt.tz) == "UTC"
 
 
 def test_views_are_readable_and_escaped() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,15 +56,38 @@ def write_table(outcome: Outcome, to: str, path: Path, raw: bool = False) -> Non
         raise StudyError(f"cannot write {path}: {error.strerror or error}") from error
 
 
+def frame_of(outcome: Outcome) -> pd.DataFrame:
+    """Return a table of the trials: fields, parameters in the order of the space, extras.
+
+    Its columns are those of `outcome.rows()`; times are dates in UTC.
+    """
+    import pandas as pd  # noqa: PLC0415  (slow to import, seldom needed)
+
+    frame = pd.DataFrame(outcome.rows())
+    for name in ("started", "finished"):
+        if name in frame:
+            frame[name] = pd.to_datetime(frame[name], unit="s", utc=True)
+    names = [column.name for column in outcome.space.columns] if outcome.space.dense else []
+    places = {name: place for place, name in enumerate(names, start=1)}
+
+    def place(name: str) -> float:
+        if name.startswith("extra/"):
+            return math.inf
+        is_field = f"config/{name}" in frame  # and a parameter of that name is prefixed
+        return 0 if is_field else places.get(name.removeprefix("config/"), 0)
+
+    return frame[sorted(map(str, frame.columns), key=place)]
+
+
 def table(outcome: Outcome) -> pd.DataFrame:
-    """Return `outcome.rows()` as a table of plain values, with a column per coordinate of a box.
+    """Return a table of plain values, with a column per coordinate of a box.
 
     A cell that is neither a number nor a text is JSON; so is a vector of over 1000 dimensions,
     written as what its coordinates are computed from.
     """
     import pandas as pd  # noqa: PLC0415  (slow to import, seldom needed)
 
-    frame = pd.DataFrame(outcome.rows())
+    frame = frame_of(outcome)
     if isinstance(outcome.space, Box) and "x" in frame:
         boxes = [box_cells(trial, outcome.space) for trial in outcome.trials]
         place = list(frame.columns).index("x")
