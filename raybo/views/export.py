@@ -67,8 +67,8 @@ def frame_of(outcome: Outcome) -> pd.DataFrame:
     for name in ("started", "finished"):
         if name in frame:
             frame[name] = pd.to_datetime(frame[name], unit="s", utc=True)
-    names = [column.name for column in outcome.space.columns] if outcome.space.dense else []
-    places = {name: place for place, name in enumerate(names, start=1)}
+    columns = outcome.space.columns if outcome.space.dense else ()
+    places = {column.name: place for place, column in enumerate(columns, start=1)}
 
     def place(name: str) -> float:
         if name.startswith("extra/"):
@@ -76,7 +76,8 @@ def frame_of(outcome: Outcome) -> pd.DataFrame:
         is_field = f"config/{name}" in frame  # and a parameter of that name is prefixed
         return 0 if is_field else places.get(name.removeprefix("config/"), 0)
 
-    return frame[sorted(map(str, frame.columns), key=place)]
+    ordered = sorted(map(str, frame.columns), key=place)
+    return frame[ordered]
 
 
 def table(outcome: Outcome) -> pd.DataFrame:
