@@ -21,6 +21,7 @@ EXAMPLES = {path.stem: path for path in (Path(__file__).parents[1] / "examples")
 TRIALS = 6
 # What each prints last about its result, and the file it writes.
 SHOWN = {
+    "async_solver": (r"best value ([\d.]+) \(min\)", None),
     "ask_tell": (r"best value ([\d.]+) at \{'a': .*\}, 10 trials", None),  # 6, 1 known, 3 running
     "configure_solver": (r"best value ([\d.]+) \(min\)", "configure_solver.html"),
     "early_stopping": (r"accuracy of the best network: ([\d.]+)", "early_stopping.html"),

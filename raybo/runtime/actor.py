@@ -40,8 +40,7 @@ class CoordinatorActor:
                 async with asyncio.timeout(FETCH_SECONDS):
                     session, space, objective = await payload.session
                 me = ray.get_runtime_context().current_actor
-                confirm = session.settings.timeout is not None
-                backend = RayBackend(payload.work, payload.search, me, confirm, session.lanes)
+                backend = RayBackend(session, payload.work, payload.search, me, self._started)
                 writer = open_journal(session)
                 self._coordinator = Coordinator(
                     session, writer, backend, space, objective, elapsed
@@ -54,11 +53,14 @@ class CoordinatorActor:
             self._coordinator.loading(attempt, node, pid)
 
     async def started(self, attempt: str, node: str, pid: int) -> None:  # noqa: D102
-        if self._coordinator is not None:
-            self._coordinator.started(attempt, node, pid)
+        self._started(attempt, node, pid)
 
     async def report(self, attempt: str, batch: Batch) -> bool:  # noqa: D102
         return self._coordinator is None or await self._coordinator.report(attempt, batch)
+
+    def _started(self, attempt: str, node: str, pid: int) -> None:
+        if self._coordinator is not None:
+            self._coordinator.started(attempt, node, pid)
 
     async def holder(self) -> dict[str, Any]:  # noqa: D102
         coordinator = self._coordinator

@@ -20,6 +20,7 @@ from raybo.errors import ObjectiveError, StudyError
 from raybo.methods.registry import METHODS, is_same_method, method_class, option_names
 from raybo.runtime.cluster import check_fit
 from raybo.runtime.evaluations.evaluate import evaluate_remotely
+from raybo.runtime.evaluations.evaluator import EvaluatorActor
 from raybo.runtime.evaluations.plain_json import plain_extra
 from raybo.runtime.session import Resources
 from raybo.space.definition import difference
@@ -191,9 +192,17 @@ def checked_values(
     )
 
 
-def check_resources(resources: Resources) -> None:
-    """Raise StudyError when Ray refuses the resources, or no node could ever have them."""
+def check_resources(resources: Resources, coroutines: bool = False) -> None:
+    """Raise StudyError when Ray refuses the resources, or no node could ever have them.
+
+    Those of `coroutines` are for a process that runs many of them.
+    """
     if callable(resources):
+        if coroutines:
+            raise StudyError(
+                "resources is a function of the config, but an async objective shares a process "
+                "with others; give a dict, which is what Ray reserves for such a process"
+            )
         return
     if not isinstance(resources, Mapping):
         raise StudyError(
@@ -201,7 +210,8 @@ def check_resources(resources: Resources) -> None:
             f"the config that returns one, got {resources!r}"
         )
     try:
-        evaluate_remotely.options(**resources)
+        taker: Any = EvaluatorActor if coroutines else evaluate_remotely
+        taker.options(**resources)
     except (TypeError, ValueError) as error:
         raise StudyError(f"resources: {_refusal(resources, error)}") from error
     check_fit(resources)

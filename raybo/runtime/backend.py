@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import ray
 from ray import exceptions
 
+from raybo.runtime.evaluations.dispatch import Dispatch, Job
 from raybo.runtime.evaluations.evaluate import Evaluation, evaluate_remotely
+from raybo.runtime.evaluations.evaluator import EvaluatorActor, Order
 from raybo.runtime.evaluations.failures import Failure, failure_of_ray
 from raybo.runtime.proposals.proposer import Call, Proposals, ProposerActor
+from raybo.runtime.session import Session
 from raybo.runtime.timeouts import PROPOSAL_SECONDS
 from raybo.study.trial import Checkpoint
 
@@ -51,31 +54,54 @@ class Backend(Protocol):
     async def dead_nodes(self) -> set[str]:
         """Return the ids of the nodes known to be dead."""
 
+    async def close(self) -> None:
+        """Return when the evaluations that were cancelled have had time to end."""
+
 
 class RayBackend:
-    """Evaluations are tasks with Ray's retries off; each lane has a proposer actor.
+    """Evaluations are tasks with Ray's retries off, or coroutines in evaluators.
+
+    Each lane has a proposer actor.
 
     Parameters
     ----------
+    session
+        The session to run.
     work, search
         References to the `Work` of the evaluations and the `Search` of the proposers.
     coordinator
-        Its handle, for the workers to say that an attempt starts.
-    confirm
-        Whether a worker waits until the coordinator knows that its attempt starts.
-    lanes
-        Number of proposers; several are spread over the nodes.
+        Its handle, for the workers to say that an attempt starts and what it reports.
+    started
+        Is told that an attempt at a coroutine starts: which, on which node, in which process.
     """
 
     def __init__(
-        self, work: Any, search: Any, coordinator: Any, confirm: bool, lanes: int
+        self,
+        session: Session,
+        work: Any,
+        search: Any,
+        coordinator: Any,
+        started: Callable[[str, str, int], None],
     ) -> None:
-        self._payload = [work, coordinator, confirm]
+        settings = session.settings
+        # A worker waits until the coordinator knows of its attempt if the time of that is limited.
+        self._payload = [work, coordinator, settings.timeout is not None]
         self._search = search
-        self._strategy = "SPREAD" if lanes > 1 else "DEFAULT"
+        self._strategy = "SPREAD" if session.lanes > 1 else "DEFAULT"
         self._proposers: dict[int, Any] = {}
         self._resources: Mapping[str, Any] | None = None
         self._task: Any = None
+        self._dispatch: Dispatch | None = None
+        if session.processes:
+            resources: Any = settings.resources
+            actor: Any = EvaluatorActor
+            actor = actor.options(**{"scheduling_strategy": "SPREAD", **resources})
+            self._dispatch = Dispatch(
+                lambda: actor.remote([work, coordinator]),
+                settings.workers,
+                session.processes,
+                started,
+            )
 
     async def propose(self, lane: int, call: Call) -> Proposals:
         """Return the answer of the proposer of a lane, which is started on first use."""
@@ -101,7 +127,9 @@ class RayBackend:
         resources: Mapping[str, Any],
         begin: Checkpoint | None = None,
     ) -> Any:
-        """Start a task."""
+        """Start a task, or have a coroutine started."""
+        if self._dispatch is not None:
+            return self._dispatch.submit(Order(attempt, config, begin))
         if resources is not self._resources:  # seldom: making the options takes a while
             self._resources = resources
             options = {"name": "raybo trial", **resources, "max_retries": 0}
@@ -110,6 +138,8 @@ class RayBackend:
 
     async def evaluation(self, handle: Any) -> Evaluation | Failure:
         """Return the evaluation of a task; the wait has no limit, the coordinator cancels it."""
+        if isinstance(handle, Job):
+            return await handle.answer
         try:
             found: Evaluation = await handle
         except exceptions.RayError as error:
@@ -117,8 +147,16 @@ class RayBackend:
         return found
 
     def cancel(self, handle: Any) -> None:
-        """End a task by force: its worker process is killed."""
-        ray.cancel(handle, force=True)
+        """End a task by force: its worker process is killed. A coroutine is cancelled."""
+        if self._dispatch is not None:
+            self._dispatch.cancel(handle)
+        else:
+            ray.cancel(handle, force=True)
+
+    async def close(self) -> None:
+        """Return when the coroutines that were cancelled have ended."""
+        if self._dispatch is not None:
+            await self._dispatch.close()
 
     async def dead_nodes(self) -> set[str]:
         """Return the nodes that the cluster has given up."""

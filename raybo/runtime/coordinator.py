@@ -102,6 +102,7 @@ class Coordinator:
         self._space = space
         self._steps = self._settings.steps
         self._courses: dict[int, Course] = {}  # of the trials that have reported
+        self._backend = backend
         self._pool = Pool(backend, self._settings, space, writer.epoch, self._spawn)
         self._supply = Supply(
             backend, self._record, session.lanes, self._settings.workers, self._spawn
@@ -306,6 +307,7 @@ class Coordinator:
             use=round(self._use(), 4),
         )
         await self._writer.flush()
+        await self._backend.close()
         await self._writer.close()
         self._move_to(Phase.FAILED if stop.error else Phase.FINISHED)
 

@@ -29,7 +29,8 @@ from raybo.runtime.arguments import (
 from raybo.runtime.cluster import connect, default_workers, most_workers
 from raybo.runtime.code import code_hash, import_path, is_changed
 from raybo.runtime.driver import Callback, Driver, checked_callbacks
-from raybo.runtime.evaluations.evaluate import Work
+from raybo.runtime.evaluations.dispatch import n_processes
+from raybo.runtime.evaluations.evaluate import Work, is_async
 from raybo.runtime.proposals.proposer import Search
 from raybo.runtime.resume import reached, resume_hint
 from raybo.runtime.session import Payload, Resources, Session, Settings
@@ -83,7 +84,8 @@ def optimize(
         kept with the trial. It may be a generator that yields such results, or call
         `raybo.report`, at each step of a training. It runs in worker processes. What it captures
         is sent to each node once and shared by the workers there, so captured arrays are
-        read-only.
+        read-only. An `async def`, with or without `yield`, is for evaluations that wait for
+        something else (a job, a service, a subprocess): hundreds of them share a process.
     space
         `Space`, `Box`, or a dict of parameters.
     mode, metric
@@ -97,7 +99,8 @@ def optimize(
         Evaluations at a time; by default what the free resources of the cluster allow.
     resources
         What Ray reserves for one evaluation: `num_cpus`, `num_gpus`, `memory`, `resources`,
-        `runtime_env`, ..., or a callable of the config that returns them. Default: one CPU.
+        `runtime_env`, ..., or a callable of the config that returns them. Default: one CPU. For
+        an async objective, what it reserves for a process of them.
     timeout, retries
         Seconds that an evaluation may take; how often to try again after a failure that a second
         attempt may avoid (raybo/runtime/evaluations/failures.py has the table).
@@ -216,10 +219,12 @@ def optimize(
         view.phase("starting Ray")
         connect()
         resources = {"num_cpus": 1} if resources is None else resources
-        check_resources(resources)
+        coroutines = is_async(objective)
+        check_resources(resources, coroutines)
+        most = most_workers(resources)
         if workers is None:
             limits["workers"] = default_workers(resources)
-        elif workers > (most := most_workers(resources)):
+        elif workers > most and not coroutines:
             view.message(
                 f"workers={workers}, but the cluster has room for {most} evaluations at a time: "
                 "the others wait"
@@ -237,6 +242,7 @@ def optimize(
             resume_hint=resume_hint(name, storage, header["objective"], named),
             points=point_list,
             given=given,
+            processes=n_processes(limits["workers"], most) if coroutines else 0,
         )
         folder = None if "://" in storage else str(store.folder)
         work = Work(objective, space, goal, folder, steps)

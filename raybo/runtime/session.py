@@ -53,6 +53,7 @@ class Session:
     resume_hint: str = ""  # how to go on with the study, for people
     points: tuple[Any, ...] = ()  # configs in JSON to evaluate first
     given: tuple[Mapping[str, Any], ...] = ()  # known points in JSON: config, value, extra
+    processes: int = 0  # that run coroutines; 0 where each evaluation has a process
 
     @property
     def name(self) -> str:

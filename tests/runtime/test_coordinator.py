@@ -115,6 +115,9 @@ class FakeBackend:
     async def dead_nodes(self) -> set[str]:
         return self.dead
 
+    async def close(self) -> None:
+        pass
+
 
 @dataclass
 class Ended:

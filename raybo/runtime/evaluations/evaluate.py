@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import ray
 
@@ -53,6 +53,49 @@ class Evaluation:
     reports: Batch = field(default_factory=Batch)  # those not sent before
 
 
+class _Outcome:
+    """What an attempt comes to: whatever its objective raises meanwhile becomes a failure.
+
+    Whatever the objective does, short of ending its process, becomes plain data: an exception that
+    cannot be pickled, or a result that is huge, never leaves the worker.
+    """
+
+    def __init__(self, objective: Objective, reports: Reports) -> None:
+        self._objective, self._reports = objective, reports
+        self._started, self._clock = time.time(), time.perf_counter()
+        self._value: float | None = None
+        self._extra: dict[str, Any] = {}
+        self._failure: Failure | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        match error:
+            case MetricError():
+                self._failure = failure_of_metric(str(error))
+            case ObjectiveError():
+                self._failure = failure_of_result(str(error))
+            case BaseException():  # also SystemExit, GeneratorExit and the like
+                self._failure = failure_of_exception(error)
+        return True
+
+    def take(self, result: Any) -> None:
+        """Take what the objective returned, or what it reported if its trial is over."""
+        reports = self._reports
+        if reports.stopped or reports.complete:
+            self._value, self._extra = None if reports.stopped else reports.value, reports.extra
+        else:
+            value, found = self._objective.parse(result)
+            self._value, self._extra = value, plain_extra(found)
+
+    def evaluation(self) -> Evaluation:
+        """Return the outcome as plain data."""
+        seconds, left = time.perf_counter() - self._clock, self._reports.take()
+        value = None if self._failure else self._value
+        return Evaluation(value, self._extra, self._failure, self._started, seconds, left)
+
+
 def evaluate(
     work: Work,
     config: Mapping[str, Any],
@@ -61,32 +104,51 @@ def evaluate(
 ) -> Evaluation:
     """Return the evaluation of a config, given in JSON.
 
-    Whatever the objective does, short of ending its process, becomes plain data: an exception that
-    cannot be pickled, or a result that is huge, never leaves the worker. `send` takes reports to
-    the coordinator, and `begin` is the checkpoint to start from.
+    `send` takes reports to the coordinator, and `begin` is the checkpoint to start from.
     """
-    started, clock = time.time(), time.perf_counter()
     reports = Reports(work.objective, send, work.steps, begin)
-    value, extra, failure = None, {}, None
-    try:
-        with reporting(reports):
-            result = _call(work, config, begin)
-            if inspect.isgenerator(result):
-                reports.follow(result)
-                reports.complete = not reports.stopped
-        if reports.stopped or reports.complete:
-            value, extra = None if reports.stopped else reports.value, reports.extra
+    outcome = _Outcome(work.objective, reports)
+    with reporting(reports), outcome:
+        result = _call(work, config, begin)
+        if inspect.isgenerator(result):
+            reports.follow(result)
+            reports.complete = not reports.stopped
+        elif inspect.iscoroutine(result):
+            result.close()
+            raise ObjectiveError(
+                "the objective returned a coroutine; give the async function itself, or a "
+                "functools.partial of it, not a function that calls it"
+            )
+        outcome.take(result)
+    return outcome.evaluation()
+
+
+async def evaluate_coroutine(
+    work: Work,
+    config: Mapping[str, Any],
+    send: Send = keep_going,
+    begin: Checkpoint | None = None,
+) -> Evaluation:
+    """Return the evaluation of a config by a coroutine or an async generator; see `evaluate`."""
+    reports = Reports(work.objective, send, work.steps, begin)
+    outcome = _Outcome(work.objective, reports)
+    with reporting(reports, alone=False), outcome:
+        result = _call(work, config, begin)
+        if inspect.isasyncgen(result):
+            await reports.follow_async(result)
+            reports.complete = not reports.stopped
         else:
-            value, found = work.objective.parse(result)
-            extra = plain_extra(found)
-    except MetricError as error:
-        failure = failure_of_metric(str(error))
-    except ObjectiveError as error:
-        failure = failure_of_result(str(error))
-    except BaseException as error:  # noqa: BLE001  (also SystemExit, GeneratorExit and the like)
-        value, failure = None, failure_of_exception(error)
-    seconds = time.perf_counter() - clock
-    return Evaluation(value, extra, failure, started, seconds, reports.take())
+            result = await result
+            await reports.settled()
+        outcome.take(result)
+    return outcome.evaluation()
+
+
+def is_async(function: Any) -> bool:
+    """Whether an objective is an `async def`, with or without `yield`."""
+    call = getattr(type(function), "__call__", None)  # noqa: B004  (its code is wanted)
+    kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    return any(is_kind(f) for f in (function, call) for is_kind in kinds)
 
 
 def _call(work: Work, config: Mapping[str, Any], begin: Checkpoint | None) -> Any:

@@ -13,8 +13,9 @@ crash        the worker process died: exit, signal, native crash    up to `retri
 memory       Ray's memory monitor killed the worker, or it raised   up to `retries` times
              a MemoryError or ran out of GPU memory
 timeout      it ran longer than `timeout`                           no: it would again
-lost         the node died or was taken away, or a coordinator or   up to MAX_LOSSES times
-             driver was restarted
+lost         the node died or was taken away, a coordinator or      up to MAX_LOSSES times
+             driver was restarted, or the process died that many
+             coroutines shared
 setup        the task could not be started: runtime environment,    no: it would again
              resources
 """
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 import sysconfig
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,7 +116,7 @@ def failure_of_ray(error: BaseException) -> Failure:
             return failure_of_loading(cause, str(error))
         case exceptions.OutOfMemoryError():
             return Failure("memory", "out of memory: Ray's monitor killed the worker", "memory")
-        case exceptions.WorkerCrashedError():
+        case exceptions.WorkerCrashedError() | exceptions.ActorDiedError():
             return Failure(
                 "crash",
                 "worker process died: killed (SIGKILL), crashed (SIGSEGV) or exited by itself",
@@ -122,11 +124,27 @@ def failure_of_ray(error: BaseException) -> Failure:
             )
         case exceptions.RuntimeEnvSetupError():
             return failure_of_setup(f"the runtime environment failed: {_last_line(error)}")
-        case exceptions.TaskUnschedulableError():
+        case exceptions.TaskUnschedulableError() | exceptions.ActorUnschedulableError():
             return failure_of_setup(f"the resources cannot be had: {_last_line(error)}")
         case exceptions.NodeDiedError():
             return Failure("lost", "the node died", "lost node")
     return Failure("lost", shorten(f"{type(error).__name__}: {_last_line(error)}"), "lost")
+
+
+def failure_of_process(error: BaseException, others: int, culprits: Sequence[int]) -> Failure:
+    """Return the failure of an attempt whose process has died with `error`.
+
+    There were attempts at `others` other trials in it; it was killed for those of `culprits`.
+    """
+    if culprits:
+        text = f"its process was ended, since trial {culprits[0]} did not end when cancelled"
+    elif "its node has died" in str(error):
+        text = "the node died"
+    elif others:
+        text = f"its process died, and with it attempts at {others} other trials"
+    else:
+        return failure_of_ray(error)
+    return Failure("lost", text, "lost process")
 
 
 def shorten(text: str) -> str:

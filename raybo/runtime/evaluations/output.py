@@ -6,6 +6,7 @@ import contextlib
 import io
 import sys
 from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -18,15 +19,28 @@ def output_of(number: int, study: str | None) -> Iterator[None]:
     """Mark what is printed meanwhile with the trial, and append it to OUTPUT_FOLDER/NUMBER.txt.
 
     Nothing is kept where this machine does not see `study`, the folder of the study. What a
-    library writes past Python's streams is neither marked nor kept.
+    library writes past Python's streams is neither marked nor kept. Where the streams are shared
+    (`share_streams`), only what this coroutine prints is marked.
     """
     with contextlib.ExitStack() as stack:
         kept = _Kept(Path(study, OUTPUT_FOLDER, f"{number}.txt") if study else None)
         stack.callback(kept.close)
-        stdout, stderr = (_Marked(s, f"trial {number} | ", kept) for s in (sys.stdout, sys.stderr))
-        stack.enter_context(contextlib.redirect_stdout(stdout))
-        stack.enter_context(contextlib.redirect_stderr(stderr))
+        for name, redirect in _REDIRECTS.items():
+            stream = getattr(sys, name)
+            if isinstance(stream, _Shared):
+                stream.current.set(_Marked(stream.own, f"trial {number} | ", kept))
+            else:
+                stack.enter_context(redirect(_Marked(stream, f"trial {number} | ", kept)))
         yield
+
+
+_REDIRECTS = {"stdout": contextlib.redirect_stdout, "stderr": contextlib.redirect_stderr}
+
+
+def share_streams() -> None:
+    """Have each coroutine of this process print to a stream of its trial, for `output_of`."""
+    for name in _REDIRECTS:
+        setattr(sys, name, _Shared(getattr(sys, name)))
 
 
 class _Kept:
@@ -55,6 +69,23 @@ class _Kept:
         if self._file is not None:
             with contextlib.suppress(OSError):
                 self._file.close()
+
+
+class _Shared(io.TextIOBase):
+    """Passes text on to the stream of the coroutine that writes, or to `own`."""
+
+    def __init__(self, own: Any) -> None:
+        self.own = own
+        self.current: ContextVar[Any] = ContextVar("stream", default=own)
+
+    def write(self, text: str) -> int:
+        return int(self.current.get().write(text))
+
+    def flush(self) -> None:
+        self.current.get().flush()
+
+    def fileno(self) -> int:
+        return int(self.own.fileno())
 
 
 class _Marked(io.TextIOBase):

@@ -6,9 +6,11 @@ reports travel in batches: the rule does not need them, and there may be thousan
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +21,8 @@ from raybo.study.steps import Steps, checked_step
 from raybo.study.trial import Batch, Checkpoint
 
 BATCH_SECONDS = 1.0  # between two batches; a live view is not read faster
-Send = Callable[[Batch, bool], bool]  # a batch, and whether to wait for the answer: go on?
+# Takes a batch, and whether its answer is wanted: go on? A coroutine gets it later.
+Send = Callable[[Batch, bool], bool | asyncio.Future[bool]]
 
 
 def keep_going(batch: Batch, waits: bool) -> bool:  # noqa: ARG001
@@ -54,6 +57,7 @@ class Reports:
         self._steps = steps
         self._unsent: list[tuple[int, float]] = []
         self._checkpoint: Checkpoint | None = None
+        self._answers: set[asyncio.Future[bool]] = set()  # that have not come
         self._sent = time.monotonic()
         self._last = begin[0] if begin else 0
         self.value: float | None = None  # of the last report
@@ -94,7 +98,7 @@ class Reports:
         if self.complete:
             return False
         if step in self._steps.rungs:
-            self.stopped = not self._send(self.take(), True)
+            self._ask()
         elif time.monotonic() - self._sent > BATCH_SECONDS:
             self._send(self.take(), False)
         return not self.stopped
@@ -117,20 +121,60 @@ class Reports:
         """Take what a generator yields until it ends or the trial is over, then close it."""
         with contextlib.closing(generator):
             for item in generator:
-                pair = isinstance(item, tuple) and len(item) == 2
-                result, checkpoint = item if pair else (item, None)
-                if not self.add(result, checkpoint=checkpoint):
+                if not self._add_item(item):
                     return
+        self._check_yielded()
+
+    async def follow_async(self, generator: AsyncGenerator[Any, Any]) -> None:
+        """As `follow`, for an async generator."""
+        async with contextlib.aclosing(generator):
+            async for item in generator:
+                goes_on = self._add_item(item)
+                await self.settled()
+                if not goes_on or self.stopped:
+                    return
+        self._check_yielded()
+
+    async def settled(self) -> None:
+        """Return when the coordinator has answered all that it was asked."""
+        if self._answers:
+            await asyncio.wait(self._answers)
+
+    def _ask(self) -> None:
+        """Send what was reported, and have the answer decide whether the trial is stopped."""
+        answer = self._send(self.take(), True)
+        if isinstance(answer, asyncio.Future):
+            self._answers.add(answer)
+            answer.add_done_callback(self._answered)
+        else:
+            self.stopped = not answer
+
+    def _answered(self, answer: asyncio.Future[bool]) -> None:
+        self._answers.discard(answer)
+        self.stopped = self.stopped or not answer.result()
+
+    def _add_item(self, item: Any) -> bool:
+        pair = isinstance(item, tuple) and len(item) == 2
+        result, checkpoint = item if pair else (item, None)
+        return self.add(result, checkpoint=checkpoint)
+
+    def _check_yielded(self) -> None:
         if self.value is None:
             raise ObjectiveError("the generator ended without yielding a value")
 
 
 _current: list[Reports] = []  # of the trial that this process evaluates
+# Of the coroutine that calls, where a process evaluates several trials.
+_coroutine: ContextVar[Reports | None] = ContextVar("reports", default=None)
 
 
 @contextlib.contextmanager
-def reporting(reports: Reports) -> Iterator[None]:
-    """Have `report` report to `reports` meanwhile."""
+def reporting(reports: Reports, alone: bool = True) -> Iterator[None]:
+    """Have `report` report to `reports` meanwhile; unless `alone`, only from this coroutine."""
+    if not alone:
+        _coroutine.set(reports)
+        yield
+        return
     _current.append(reports)
     try:
         yield
@@ -142,7 +186,8 @@ def report(value: float | Mapping[str, Any], step: int | None = None, **extra: A
     """Report a value on the way, from inside an objective; return whether to go on.
 
     False means that the trial is over: return from the objective, its value no longer counts.
-    Outside of a study nothing is reported and the answer is True.
+    Outside of a study nothing is reported and the answer is True. In a coroutine it never waits,
+    so the answer to a report may come with a later one; an async generator waits for it.
 
     Parameters
     ----------
@@ -153,6 +198,5 @@ def report(value: float | Mapping[str, Any], step: int | None = None, **extra: A
     **extra
         Other entries, as in a dict that an objective returns.
     """
-    if not _current:
-        return True
-    return _current[-1].add(value, step, extra=extra)
+    found = _coroutine.get() or (_current[-1] if _current else None)
+    return True if found is None else found.add(value, step, extra=extra)

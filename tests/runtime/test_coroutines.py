@@ -1,0 +1,244 @@
+"""Async objectives on a real local Ray: many at a time in few processes, and what goes wrong."""
+
+# ruff: noqa: T201  (printing is tested, too)
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import raybo
+from raybo import Categorical, Float
+from raybo.errors import StudyError
+from raybo.result import load_result
+from raybo.study.journal.journal import read_journal
+from raybo.study.outcome import load_record
+from raybo.study.trial import State, Trial
+
+pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_cluster")]
+
+SPACE = {"x": Float(0, 1)}
+
+_CRASH = "worker process died: killed .SIGKILL., crashed .SIGSEGV. or exited by itself"
+
+# Name of a fault: fewest attempts, reason. What shares a process with others is tried more often.
+FAULTS = {
+    "raise": (1, r"ValueError: too large \(test_coroutines.py:\d+\)"),
+    "network": (2, r"ConnectionResetError: peer \(test_coroutines.py:\d+\)"),
+    "leave": (1, r"SystemExit: 3"),
+    "cancel": (1, r"CancelledError"),
+    "exit": (3, _CRASH),
+    "hang": (1, r"timeout after 3 s"),
+    "stubborn": (1, r"timeout after 3 s"),
+    "block": (1, r"timeout after 3 s"),
+    "nan": (1, r"returned nan, not a finite number"),
+    "missing": (1, r"none of them is the metric 'loss'"),
+}
+
+
+def make_objective() -> Any:
+    """Objective that goes wrong as its config says; made here, so that it is pickled by value."""
+
+    async def go_wrong(config: dict[str, Any]) -> Any:
+        await asyncio.sleep(0.1)
+        fault = config["fault"]
+        if fault == "exit":
+            os._exit(1)
+        elif fault == "hang":
+            await asyncio.sleep(600)
+        elif fault == "block":
+            time.sleep(600)  # what a user should not do
+        while fault == "stubborn":
+            try:
+                await asyncio.sleep(600)
+            except asyncio.CancelledError:
+                continue
+        errors: dict[str, BaseException] = {
+            "raise": ValueError("too large"),
+            "network": ConnectionResetError("peer"),
+            "leave": SystemExit(3),
+            "cancel": asyncio.CancelledError(),
+        }
+        if fault in errors:
+            raise errors[fault]
+        results = {"nan": float("nan"), "missing": {"acc": 1.0, "other": 2.0}}
+        return results.get(fault, {"loss": 1.0})
+
+    return go_wrong
+
+
+def test_every_fault_is_recorded_and_the_study_goes_on(tmp_path: Path) -> None:
+    fine = [f"fine {i}" for i in range(6)]
+    names = [*fine[:3], *FAULTS, *fine[3:]]
+    result = raybo.optimize(
+        make_objective(),
+        {"fault": Categorical(names)},
+        metric="loss",
+        method="random",
+        points=[{"fault": name} for name in names],
+        timeout=3.0,
+        workers=6,
+        storage=tmp_path,
+        progress=False,
+        name="faults",
+    )
+    found = {trial.config["fault"]: trial for trial in result.trials}
+    assert found.keys() == set(names)
+    for name in fine:
+        assert (found[name].state, found[name].value) == (State.DONE, 1.0), found[name].reason
+    for name, (attempts, reason) in FAULTS.items():
+        trial = found[name]
+        assert trial.state is State.FAILED
+        assert trial.attempts >= attempts, name
+        assert re.search(reason, trial.reason or ""), f"{name}: {trial.reason}"
+    assert load_result("faults", tmp_path).trials == result.trials
+
+
+def test_hundreds_run_at_a_time_in_few_processes(tmp_path: Path) -> None:
+    async def job(config: dict[str, Any]) -> dict[str, Any]:
+        print("at", config["x"])
+        began = time.time()
+        await asyncio.sleep(5.0)
+        return {"loss": config["x"], "pid": os.getpid(), "began": began}
+
+    result = raybo.optimize(
+        job,
+        SPACE,
+        metric="loss",
+        method="random",
+        max_trials=300,
+        workers=300,
+        storage=tmp_path,
+        name="many",
+        progress=False,
+    )
+    trials = result.trials
+    assert all(t.state is State.DONE and t.attempts == 1 for t in trials)
+    assert len({t.extra["pid"] for t in trials}) == 3
+    spans = [(t.started or 0.0, t.finished or 0.0) for t in trials]
+    most = max(sum(a <= moment < b for a, b in spans) for moment, _ in spans)
+    assert most > 250  # of 300; the last may start when the first have ended
+    kept = (tmp_path / "many" / "output" / "17.txt").read_text()
+    assert kept == f"at {trials[17].config['x']}\n"
+
+
+def test_killed_processes_lose_nothing_and_double_nothing(
+    tmp_path: Path, pid_of_actor: Callable[[str], int | None]
+) -> None:
+    async def job(config: dict[str, Any]) -> float:
+        await asyncio.sleep(0.3)
+        return float(config["x"])
+
+    victims = {20: "EvaluatorActor", 60: "CoordinatorActor", 100: "EvaluatorActor"}
+    killed: list[int] = []
+    acknowledged: dict[int, Trial] = {}
+
+    def kill(trial: Trial) -> None:
+        assert trial.number not in acknowledged
+        acknowledged[trial.number] = trial
+        if len(acknowledged) in victims:
+            pid = pid_of_actor(victims[len(acknowledged)])
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+
+    result = raybo.optimize(
+        job,
+        SPACE,
+        method="random",
+        max_trials=150,
+        workers=30,
+        storage=tmp_path,
+        name="k",
+        progress=False,
+        callbacks=[kill],
+    )
+    assert len(set(killed)) == 3
+    assert [t.number for t in result.trials] == list(range(150))
+    assert all(t.state is State.DONE for t in result.trials)
+    assert max(t.attempts for t in result.trials) > 1
+    assert [acknowledged[n] for n in range(150)] == result.trials
+    assert load_result("k", tmp_path).trials == result.trials
+
+
+def test_an_async_generator_is_stopped_early(tmp_path: Path) -> None:
+    async def train(config: dict[str, Any]) -> AsyncIterator[float]:
+        for step in range(9):
+            await asyncio.sleep(0.01)
+            yield config["x"] + 1 / (1 + step)
+
+    result = raybo.optimize(
+        train,
+        SPACE,
+        method="random",
+        max_trials=40,
+        workers=10,
+        max_steps=9,
+        stop_early=True,
+        storage=tmp_path,
+        progress=False,
+    )
+    states = [trial.state for trial in result.trials]
+    assert set(states) == {State.DONE, State.STOPPED}
+    assert all(max(t.curve) == 9 for t in result.trials if t.state is State.DONE)
+    assert all(max(t.curve) == 3 for t in result.trials if t.state is State.STOPPED)
+
+
+def test_a_second_ctrl_c_cancels_the_coroutines_which_clean_up(tmp_path: Path) -> None:
+    async def job(config: dict[str, Any]) -> float:
+        try:
+            (tmp_path / f"{config['x']} runs").touch()
+            await asyncio.sleep(600)
+        finally:
+            (tmp_path / f"{config['x']} cleaned").touch()
+        return 0.0
+
+    def press() -> None:
+        while len(list(tmp_path.glob("* runs"))) < 5:
+            time.sleep(0.05)
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.7)  # a person's pause
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        raybo.optimize(
+            job,
+            SPACE,
+            method="random",
+            max_trials=50,
+            workers=5,
+            storage=tmp_path,
+            name="s",
+            progress=False,
+        )
+    thread.join()
+    assert len(list(tmp_path.glob("* cleaned"))) == 5
+    record = load_record("s", tmp_path)
+    assert len(record.pending) == 5
+    assert [e["kind"] for e in read_journal(tmp_path / "s").events][-1] == "stopped"
+
+
+def test_resources_of_each_config_are_refused(tmp_path: Path) -> None:
+    async def job(config: dict[str, Any]) -> float:
+        return float(config["x"])
+
+    with pytest.raises(StudyError, match="an async objective shares a process"):
+        raybo.optimize(
+            job,
+            SPACE,
+            method="random",
+            resources=lambda config: {"num_cpus": 1},
+            storage=tmp_path,
+            progress=False,
+        )
