@@ -61,9 +61,13 @@ def expected_losses(courses: Sequence[Course]) -> tuple[Array, Array]:
         here = np.flatnonzero(last == step)
         came = [*ended, *(courses[int(i)] for i in here)]
         # The losses at the step are spread widely also when all that finish are about the same.
-        scale = Scale.of(np.array([c.at(step) for c in came]))
+        now = np.array([c.at(step) for c in came])
+        scale = Scale.of(now)
         F = _features(came, step, scale)
         mean, deviation = _line(F[: len(ended)], scale(finals), F[len(ended) :])
+        # The line of those that finished says little of curves far worse than theirs: none is
+        # expected to end worse than the worst loss that was seen.
+        mean = np.minimum(mean, scale(np.append(finals, now)).max())
         low, high = scale.inverse(mean - deviation), scale.inverse(mean + deviation)
         loss[here] = scale.inverse(mean)
         spread[here] = np.maximum((high - low) / 2.0, np.finfo(np.float64).tiny)

@@ -74,6 +74,16 @@ def test_curves_say_something_also_when_all_that_finish_are_the_same() -> None:
     assert np.diff(loss[9:]) == pytest.approx([0.1, 0.2], rel=0.5)
 
 
+def test_no_curve_is_expected_to_end_worse_than_the_worst_loss_seen() -> None:
+    """Those that finish gain more the better they are; the others are far from them."""
+    now = np.linspace(0.2, 0.3, 30)
+    ended = [Course(np.zeros(2), {6: x, 50: 5 * x - 0.9}, 5 * x - 0.9) for x in now]
+    stopped = [Course(np.zeros(2), {6: x}) for x in np.linspace(0.3, 0.9, 40)]
+    loss, _ = expected_losses([*ended, *stopped])
+    assert 0.4 < loss[30] < 0.6
+    assert loss.max() == pytest.approx(0.9)  # by the line of the others about 2
+
+
 def test_a_box_without_columns_is_regressed_on_the_curve_alone() -> None:
     error, _ = errors(courses(40, 0.1, columns=0), courses(50, 0.1, columns=0))
     assert np.std(error) < 0.2
