@@ -18,11 +18,12 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # A module imports only from its own layer or from those it may reach.
 LAYERS = [
-    *("arrays", "bytecode", "errors", "space", "surrogate", "acquisition", "methods", "study"),
-    *("views", "callbacks", "result", "runtime", "tune", "optuna", "benchmarks"),
+    *("arrays", "bytecode", "errors", "lazy", "space", "surrogate", "acquisition", "methods"),
+    *("study", "views", "callbacks", "result", "runtime", "tune", "optuna", "benchmarks"),
 ]
 BELOW = {layer: set(LAYERS[: i + 1]) for i, layer in enumerate(LAYERS)}
 TORCH = {"surrogate", "acquisition", "methods", "benchmarks"}
+LOADS_TORCH = {"lazy", "benchmarks"}  # the others load it on first use
 RAY = {"runtime", "tune", "benchmarks"}
 TOP = {"__init__", "__main__", "cli", "cli_options", "demo"}  # may import anything
 
@@ -65,6 +66,12 @@ def imports(path: Path) -> Iterator[str]:
                 yield inside if inside in NAMES else module
 
 
+def lazy_names(path: Path) -> set[str]:
+    """Names that a module imports from raybo.lazy."""
+    nodes = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom)]
+    return {alias.name for n in nodes if n.module == "raybo.lazy" for alias in n.names}
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_module_imports_only_from_layers_below(path: Path) -> None:
     layer = layer_of(path)
@@ -72,7 +79,9 @@ def test_module_imports_only_from_layers_below(path: Path) -> None:
         parts = name.split(".")
         if parts[0] == "raybo" and len(parts) > 1 and layer not in TOP:
             assert parts[1] in BELOW[layer], f"{layer} imports {name}"
-        if parts[0] in ("torch", "cmaes"):
+        if parts[0] == "torch":
+            assert layer in LOADS_TORCH, f"{layer} imports {name}; take it from raybo.lazy"
+        if parts[0] == "cmaes" or (name == "raybo.lazy" and "torch" in lazy_names(path)):
             assert layer in TORCH, f"{layer} imports {name}"
         if parts[0] == "ray":
             assert layer in RAY or layer in TOP, f"{layer} imports {name}"

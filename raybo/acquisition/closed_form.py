@@ -14,14 +14,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from scipy.linalg.lapack import dtrtrs
 from scipy.special import erfcx, log_ndtr, ndtr
-from torch import Tensor
 
 from raybo.acquisition.functions import ACQUISITIONS, SERIES_BELOW
 from raybo.arrays import Array
 from raybo.errors import SurrogateError
+from raybo.lazy import Tensor, torch
 from raybo.surrogate.gp import GP, LEAST_VARIANCE, Posterior
 from raybo.surrogate.kernels.additive import Additive
 from raybo.surrogate.kernels.projected import ROWS, Projected

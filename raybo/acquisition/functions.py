@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import torch
-from torch import Tensor
-
+from raybo.lazy import Tensor, torch
 from raybo.surrogate.gp import Posterior
 from raybo.surrogate.linalg import with_slope
 

@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from raybo.acquisition.closed_form import ClosedForm
 from raybo.acquisition.functions import log_below
 from raybo.acquisition.maximizers.base import Acquisition, values, with_gradient
 from raybo.arrays import Array
+from raybo.lazy import Tensor, torch
 from raybo.methods.base import Data
 from raybo.methods.model import theta_from_json, theta_to_json
 from raybo.surrogate.gp import GP, NOISE, Posterior

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from raybo.arrays import Array
+from raybo.lazy import Tensor, torch
 from raybo.methods.base import FULL, Data, Method
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.gp import GP

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from raybo.errors import MethodError, SpaceError
+from raybo.lazy import torch
 from raybo.space.any_space import AnySpace
 
 
@@ -46,8 +47,6 @@ def check_device(device: Any) -> None:
     """Refuse a device on which torch cannot compute."""
     if device == "cpu":
         return
-    import torch  # noqa: PLC0415  (slow to import, and only here for devices other than the CPU)
-
     try:
         torch.zeros(1, dtype=torch.float64, device=device)
     except (RuntimeError, AssertionError, TypeError) as error:

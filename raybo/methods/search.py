@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from raybo.acquisition.closed_form import ClosedForm, ClosedFormAdditive, ClosedFormProjected
 from raybo.acquisition.functions import ACQUISITIONS, exploration
@@ -15,6 +13,7 @@ from raybo.acquisition.maximizers.base import Acquisition, Region
 from raybo.acquisition.maximizers.elastic import Family, scale_lengthscales
 from raybo.acquisition.starts import around, spread
 from raybo.arrays import Array, Bools
+from raybo.lazy import Tensor, torch
 from raybo.methods.base import Data
 from raybo.methods.feasibility import Feasibility, feasibility
 from raybo.methods.model import incumbent, mixed_kernel, unordered_columns

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import torch
 
 from raybo.arrays import Array, Indices
 from raybo.errors import StudyError
+from raybo.lazy import torch
 from raybo.methods.model import mixed_kernel, standardized
 from raybo.space.any_space import AnySpace
 from raybo.space.design import design_size

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.special import stdtr
 
 from raybo.arrays import Array
 from raybo.study.curves import Course
@@ -32,6 +31,8 @@ def surely_worse(number: int, courses: Mapping[int, Course]) -> bool:
     deviation = float(gap.std(ddof=1)) if n > 1 else 0.0
     if deviation == 0.0:
         return float(gap.mean()) > 0.0
+    from scipy.special import stdtr  # noqa: PLC0415  (every process would pay for it)
+
     t = float(gap.mean()) / (deviation / np.sqrt(n))
     return 1.0 - float(stdtr(n - 1, t)) < LEVEL
 

@@ -10,10 +10,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
-
 from raybo.errors import SurrogateError
+from raybo.lazy import Tensor, torch
 from raybo.surrogate.kernels.base import Kernel, Terms, Theta
 from raybo.surrogate.linalg import cholesky, extend_cholesky
 

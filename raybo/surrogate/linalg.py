@@ -8,13 +8,12 @@ from functools import cache
 from typing import TypeVar
 
 import numpy as np
-import torch
 from scipy.linalg.lapack import dpotrf, dpotri
 from threadpoolctl import ThreadpoolController
-from torch import Tensor
 
 from raybo.arrays import Array
 from raybo.errors import SurrogateError
+from raybo.lazy import Tensor, torch
 
 Values = TypeVar("Values", Tensor, Array)
 
@@ -45,7 +44,7 @@ def _is_factor(chol: Tensor, info: Tensor) -> bool:
 
 def inverse_and_log_det(K: Values) -> tuple[Values, Values | float]:
     """Inverse of a covariance (n, n), array or tensor, and the logarithm of its determinant."""
-    if isinstance(K, Tensor):
+    if not isinstance(K, np.ndarray):
         chol = cholesky(K)
         return torch.cholesky_inverse(chol), 2.0 * chol.diagonal().log().sum()
     factor, failed = dpotrf(K, lower=1)

@@ -11,12 +11,11 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-import torch
 from scipy.optimize import minimize
-from torch import Tensor
 
 from raybo.arrays import Array
 from raybo.errors import SurrogateError
+from raybo.lazy import Tensor, torch
 from raybo.surrogate.gp import NOISE, add_noise, likeliest_mean
 from raybo.surrogate.kernels.base import HasGradient, Hyper, Kernel, LogNormal, Theta
 from raybo.surrogate.linalg import Values, cholesky, inverse_and_log_det

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from raybo.arrays import Array
+from raybo.lazy import Tensor, torch
 
 Acquisition = Callable[[Tensor], Tensor]  # (m, d) -> (m,)
 

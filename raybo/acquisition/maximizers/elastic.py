@@ -31,11 +31,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from raybo.acquisition.maximizers.base import Acquisition, Region, values
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.arrays import Array, Bools, Indices
+from raybo.lazy import torch
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.base import lengthscales
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from raybo.acquisition.maximizers.base import Maximizer, Region
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.acquisition.maximizers.timed import Timed
+from raybo.lazy import torch
 from raybo.methods.addgp.groups import (
     Learnt,
     check_groups,

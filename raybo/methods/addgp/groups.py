@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from raybo.errors import MethodError
+from raybo.lazy import Tensor
 from raybo.methods.base import Data, Memo
 from raybo.methods.model import theta_from_json, theta_to_json
 from raybo.methods.options import check_choice

@@ -25,9 +25,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from raybo.lazy import Tensor, torch
 from raybo.methods.addgp.groups import (
     Learnt,
     check_groups,

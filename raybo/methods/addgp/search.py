@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from raybo.acquisition.functions import exploration, ucb
 from raybo.acquisition.maximizers.base import Acquisition, Region
 from raybo.acquisition.maximizers.direct import Direct
 from raybo.arrays import Array
 from raybo.errors import SurrogateError
+from raybo.lazy import Tensor, torch
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.additive import Additive, Groups
 

@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from raybo.acquisition.functions import exploration
+from raybo.lazy import torch
 from raybo.methods.addtree.kernel import TreeKernel, tree_kernel
 from raybo.methods.addtree.log_warp import LogWarped
 from raybo.methods.addtree.search import TreeSearch

@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import torch
-from torch import Tensor
-
+from raybo.lazy import Tensor, torch
 from raybo.methods.addtree.vertex import AtVertex, chosen_branch
 from raybo.methods.model import unordered_columns
 from raybo.space.any_space import AnySpace

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
 from raybo.errors import SurrogateError
+from raybo.lazy import Tensor, torch
 from raybo.methods.model import unordered_columns
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.kernels.base import Hyper, Kernel, LogNormal, Terms, Theta

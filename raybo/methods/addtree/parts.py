@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from raybo.acquisition.maximizers.lbfgsb import climb
 from raybo.arrays import Array
+from raybo.lazy import Tensor, torch
 
 PartsAcquisition = Callable[[Tensor], Tensor]  # (p, s, c) -> (p, s): s points of each of p parts
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
 from raybo.errors import SurrogateError
+from raybo.lazy import Tensor, torch
 from raybo.methods.addtree.kernel import TreeKernel, batches, padded
 from raybo.methods.addtree.log_warp import LogWarped, log_warp
 from raybo.surrogate.gp import GP, LEAST_VARIANCE, Posterior

@@ -35,9 +35,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from torch import Tensor
 
 from raybo.acquisition.functions import ucb
+from raybo.lazy import Tensor
 from raybo.methods.addtree.kernel import tree_kernel
 from raybo.methods.addtree.search import TreeSearch, best_path
 from raybo.methods.base import Data, Proposal

@@ -8,13 +8,13 @@ from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
 from raybo.acquisition.functions import ucb
 from raybo.acquisition.maximizers.base import Acquisition, values
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.acquisition.starts import around, spread
 from raybo.arrays import Array
+from raybo.lazy import torch
 from raybo.methods.addtree.parts import Parts, maximize_parts
 from raybo.methods.addtree.posteriors import VertexPosteriors
 from raybo.methods.addtree.vertex import AtVertex

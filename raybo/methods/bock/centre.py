@@ -11,9 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
-
+from raybo.lazy import Tensor, torch
 from raybo.methods.bock.kernel import Cylindrical, cylinder
 from raybo.surrogate.gp import GP, LEAST_VARIANCE, NOISE, Posterior
 from raybo.surrogate.kernels.base import Theta

@@ -21,12 +21,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from raybo.acquisition.maximizers.base import Region
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.acquisition.starts import spread
 from raybo.arrays import Array
+from raybo.lazy import torch
 from raybo.methods.base import Data, Proposal
 from raybo.methods.bock.design import N_INIT, design_point
 from raybo.methods.bock.kernel import NOISE_HYPER, Cylindrical

@@ -14,9 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
+from raybo.lazy import Tensor, torch
 from raybo.methods.bock.priors import Gamma, Horseshoe, SpikeAndSlab
 from raybo.surrogate.gp import NOISE
 from raybo.surrogate.kernels.base import Hyper, LogNormal, Theta

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
+from raybo.lazy import Tensor, torch
 
 _SPIKE = 0.1  # standard deviation of the spike: narrow, but a chain can leave it
 

@@ -28,12 +28,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from raybo.acquisition.maximizers.base import Acquisition, Region, values
 from raybo.acquisition.maximizers.grid import climb_grid
 from raybo.acquisition.starts import spread
 from raybo.arrays import Array
+from raybo.lazy import torch
 from raybo.methods.base import Data, Proposal
 from raybo.methods.bock.centre import CentreGP, off_centre
 from raybo.methods.bock.design import N_INIT, design_point

@@ -6,12 +6,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from raybo.acquisition.functions import log_ei
 from raybo.acquisition.maximizers.base import Acquisition
 from raybo.arrays import Array
+from raybo.lazy import Tensor, torch
 from raybo.methods.bock.slice_sampling import slice_sweep
 from raybo.surrogate.gp import Posterior
 from raybo.surrogate.map import NegativeLogPosterior

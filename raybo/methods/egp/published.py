@@ -23,7 +23,6 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-import torch
 
 from raybo.acquisition.maximizers.base import Acquisition, Maximizer, Region, values
 from raybo.acquisition.maximizers.direct import Direct
@@ -31,6 +30,7 @@ from raybo.acquisition.maximizers.elastic import Elastic, largest_multiple
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.acquisition.maximizers.timed import Timed
 from raybo.arrays import Array
+from raybo.lazy import torch
 from raybo.methods.base import Data, Proposal
 from raybo.methods.model import mixed_kernel, with_pending
 from raybo.methods.options import (

@@ -25,14 +25,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from raybo.acquisition.maximizers.base import Acquisition, Maximizer
 from raybo.acquisition.maximizers.cma import CmaEs
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.acquisition.maximizers.timed import Timed
 from raybo.arrays import Array
+from raybo.lazy import Tensor, torch
 from raybo.methods.base import Data, Effort, Proposal, lane_of
 from raybo.methods.model import Starts, fitted_gp, incumbent, with_pending
 from raybo.methods.options import check_choice, check_count, check_seconds, require_unconditional

@@ -19,10 +19,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from raybo.errors import MethodError
+from raybo.lazy import Tensor, torch
 from raybo.methods.rembo.embedding import Embedding
 from raybo.space.any_space import AnySpace
 

@@ -18,8 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
-
+from raybo.lazy import torch
 from raybo.methods.rembo.embedding import Embedding
 from raybo.methods.rembo.features import (
     Features,

@@ -43,15 +43,14 @@ import math
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
-import torch
 from scipy.optimize import direct
-from torch import Tensor
 
 from raybo.acquisition.closed_form import ClosedForm
 from raybo.acquisition.maximizers.base import values
 from raybo.acquisition.maximizers.cma import CmaEs
 from raybo.acquisition.maximizers.direct import Direct
 from raybo.arrays import Array
+from raybo.lazy import Tensor, torch
 from raybo.methods.base import Data, Proposal, lane_of
 from raybo.methods.options import check_choice, check_count, require_unconditional
 from raybo.methods.rembo.embedding import Embedding, require_embeddable, untried_image

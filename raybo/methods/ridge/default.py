@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
+from raybo.lazy import torch
 from raybo.methods.base import Data, Proposal
 from raybo.methods.model import fitted_gp, with_pending
 from raybo.methods.options import check_count, require_ordered

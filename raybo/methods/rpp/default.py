@@ -21,12 +21,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from raybo.acquisition.maximizers.base import Acquisition, with_gradient
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.arrays import Array
+from raybo.lazy import Tensor, torch
 from raybo.methods.addgp.default import AddGp
 from raybo.methods.addgp.groups import check_groups
 from raybo.methods.addgp.search import best_of_each_group, exploration_of

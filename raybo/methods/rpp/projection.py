@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from scipy.optimize import linear_sum_assignment
-from torch import Tensor
 
 from raybo.arrays import Array, Indices
 from raybo.errors import MethodError
+from raybo.lazy import Tensor, torch
 from raybo.methods.base import Data
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.additive import Additive

@@ -29,10 +29,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from raybo.arrays import Array
+from raybo.lazy import Tensor, torch
 from raybo.methods.addgp.groups import Learnt, check_groups
 from raybo.methods.addgp.published import N_INIT, PublishedAddGp, is_due
 from raybo.methods.addgp.search import exploration_of, maximize_by_group

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
@@ -181,7 +182,9 @@ def evaluate_remotely(
     """
     work_ref, coordinator, confirm = payload
     try:
-        work = _load(work_ref, coordinator, attempt)
+        if work_ref.hex() not in _loaded:
+            coordinator.loading.remote(attempt, _node(), os.getpid())
+        work = _load(work_ref)
     except BaseException as error:  # noqa: BLE001  (the user's modules are imported here)
         return Evaluation(failure=failure_of_loading(error), started=time.time())
     message = coordinator.started.remote(attempt, _node(), os.getpid())
@@ -203,14 +206,23 @@ def evaluate_remotely(
         return evaluate(work, config, send, begin)
 
 
+@ray.remote(max_retries=0)
+def load_remotely(payload: list[Any]) -> None:
+    """Load the objective in a worker, before there is something to evaluate.
+
+    What goes wrong is told by the first evaluation.
+    """
+    with contextlib.suppress(BaseException):
+        _load(payload[0])
+
+
 _loaded: dict[str, Work] = {}  # the last study's, by reference; a process serves many trials
 
 
-def _load(ref: ray.ObjectRef[Work], coordinator: Any, attempt: str) -> Work:
-    """Return the Work of a study; the first attempt in a process tells that it is loading."""
+def _load(ref: ray.ObjectRef[Work]) -> Work:
+    """Return the Work of a study."""
     key = ref.hex()
     if key not in _loaded:
-        coordinator.loading.remote(attempt, _node(), os.getpid())
         work: Work = ray.get(ref, timeout=LOAD_SECONDS)
         _loaded.clear()
         _loaded[key] = work

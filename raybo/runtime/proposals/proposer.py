@@ -7,6 +7,7 @@ proposer is sent all trials of the lane.
 from __future__ import annotations
 
 import statistics
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ from typing import Any
 import ray
 
 from raybo.errors import RayboError
+from raybo.lazy import load_torch
 from raybo.methods.base import FULL, Effort, Method
 from raybo.methods.registry import build_method
 from raybo.runtime.proposals.pacing import LONGEST_CALL
@@ -65,6 +67,7 @@ class Proposer:
         self._search = search
         self._study: Study | None = None  # made by the first call, which reports what is wrong
         self._recent: deque[float] = deque(maxlen=RECENT_PROPOSALS)  # seconds of proposals
+        self._prepared = False
 
     def propose(self, call: Call) -> Proposals:
         """Bring the Study up to date, then propose the trials that the call asks for.
@@ -88,6 +91,16 @@ class Proposer:
         except RayboError as error:
             return Proposals(trials, time.perf_counter() - start, error)
         return Proposals(trials, time.perf_counter() - start)
+
+    def prepare(self) -> None:
+        """Load what the models of the method need, in the background: the first points need none.
+
+        Only the first call does something.
+        """
+        if self._study is not None and not self._prepared:
+            self._prepared = True
+            if getattr(self._study.method, "reads_data", True):
+                threading.Thread(target=load_torch, daemon=True).start()
 
     def _updated_study(self, call: Call) -> Study:
         if self._study is None:
@@ -117,4 +130,6 @@ class ProposerActor:
 
     def propose(self, call: Call) -> Proposals:
         """See Proposer."""
-        return self._proposer.propose(call)
+        answer = self._proposer.propose(call)
+        self._proposer.prepare()
+        return answer

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from raybo.arrays import Array
+from raybo.lazy import Tensor, torch
 from raybo.surrogate.kernels.base import Gradient, Hyper, LogNormal, Theta
 from raybo.surrogate.kernels.stationary import SE, VARIANCE_BOUNDS, squared_exponential
 

@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from torch import Tensor
-
 from raybo.arrays import Array
+from raybo.lazy import Tensor
 
 Theta = Mapping[str, Tensor]
 # Takes symmetric weights (n, n) to the gradient of sum(weights * K) in the log-hyperparameters,

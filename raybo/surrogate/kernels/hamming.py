@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
+from raybo.lazy import Tensor, torch
 from raybo.surrogate.kernels.base import Hyper, LogNormal, Theta
 
 

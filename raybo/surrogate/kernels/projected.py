@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from torch import Tensor
 
 from raybo.arrays import Array
+from raybo.lazy import Tensor
 from raybo.surrogate.kernels.base import Gradient, Hyper, LogNormal, Theta
 from raybo.surrogate.kernels.stationary import Stationary
 

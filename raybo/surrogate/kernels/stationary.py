@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from raybo.arrays import Array
+from raybo.lazy import Tensor, torch
 from raybo.surrogate.kernels.base import Gradient, Hyper, LogNormal, Theta
 from raybo.surrogate.linalg import with_slope
 

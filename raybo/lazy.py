@@ -1,0 +1,32 @@
+"""torch, loaded when it is first used.
+
+It takes seconds to import, and the first points of a study need no model: a study starts without
+it. Type checkers see torch itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch as torch
+    from torch import Tensor as Tensor
+else:
+    Tensor = Any  # only in annotations
+
+    class _Torch(ModuleType):
+        """Gets each name from torch when it is first asked for."""
+
+        def __getattr__(self, name: str) -> Any:
+            value = getattr(importlib.import_module("torch"), name)
+            setattr(self, name, value)
+            return value
+
+    torch = _Torch("torch")
+
+
+def load_torch() -> None:
+    """Load it now."""
+    importlib.import_module("torch")
