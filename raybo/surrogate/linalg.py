@@ -59,7 +59,7 @@ def extend_cholesky(chol: Tensor, cross: Tensor, corner: Tensor) -> Tensor:
     below = torch.linalg.solve_triangular(chol, cross, upper=False)
     last = cholesky(corner - below.mT @ below)
     n, p = cross.shape[-2:]
-    full = chol.new_zeros(*chol.shape[:-2], n + p, n + p)
+    full = chol.new_zeros(*chol.shape[:-2], n + p, n + p).mT  # in LAPACK's order of memory
     full[..., :n, :n], full[..., n:, :n], full[..., n:, n:] = chol, below.mT, last
     return full
 
