@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import csv
 import json
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from raybo.space.space import Space
 from raybo.study.optimizer import Optimizer
 from raybo.study.outcome import Stop
 from raybo.study.trial import State, Trial
+from raybo.views.export import write_table
 
 SPACE = Space(
     {
@@ -52,7 +55,13 @@ TRIALS = [
 ]  # fmt: skip
 
 
-def test_a_dataframe_has_a_column_per_path() -> None:
+def write_csv(trials: list[Trial], folder: Path) -> list[dict[str, str]]:
+    write_table(make(trials), "csv", folder / "trials.csv")
+    with (folder / "trials.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_dataframe_has_a_column_per_path(tmp_path: Path) -> None:
     pytest.importorskip("pandas")
     frame = make(TRIALS[::-1]).to_dataframe()[::-1].reset_index()  # the first has no rank
     assert list(frame["number"]) == [0, 1, 2]
@@ -67,6 +76,8 @@ def test_a_dataframe_has_a_column_per_path() -> None:
     assert list(frame.columns)[-5:] == own
     assert frame["started"][0].timestamp() == TRIALS[0].started
     assert str(frame["started"].dt.tz) == "UTC"
+    first, *_ = write_csv(TRIALS, tmp_path)
+    assert first["finished"] == "1970-01-01 00:00:03.500000+00:00"
 
 
 def test_views_are_readable_and_escaped() -> None:

@@ -66,7 +66,7 @@ def frame_of(outcome: Outcome) -> pd.DataFrame:
     frame = pd.DataFrame(outcome.rows())
     for name in ("started", "finished"):
         if name in frame:
-            frame[name] = pd.to_datetime(frame[name], unit="s", utc=True)
+            frame[name] = pd.to_datetime(frame[name], unit="s", utc=True).dt.round("us")
     columns = outcome.space.columns if outcome.space.dense else ()
     places = {column.name: place for place, column in enumerate(columns, start=1)}
 
@@ -97,7 +97,7 @@ def table(outcome: Outcome) -> pd.DataFrame:
     for name in frame.columns:
         values = frame[name].tolist()
         kinds = {type(v) for v in values if v is not None and v == v}
-        if not kinds <= {bool, int, float} and kinds != {str}:
+        if not kinds <= {bool, int, float} and kinds not in ({str}, {pd.Timestamp}):
             frame[name] = [None if v is None or v != v else text(v) for v in values]
     return frame
 

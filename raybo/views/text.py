@@ -48,7 +48,9 @@ def printable(text: str) -> str:
 
 def method_text(method: Mapping[str, Any]) -> str:
     """Return the name of a method and the options that are set: "rembo (d=3, k=4)"."""
-    options = ", ".join(f"{k}={v}" for k, v in method.get("options", {}).items() if v is not None)
+    given = method.get("options", {}).items()
+    usual = (None, "default")  # an option that is not set, the preset that everybody has
+    options = ", ".join(f"{k}={v}" for k, v in given if v not in usual)
     name = str(method.get("name", ""))
     return f"{name} ({options})" if options else name
 
