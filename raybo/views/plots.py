@@ -8,6 +8,7 @@ without a value, stand at the edge of a figure on an axis of their own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -187,7 +188,9 @@ def plot_contour(sheet: Sheet) -> go.Figure:
     rows = np.repeat(sheet.rows[best][None], len(x) * len(y), axis=0)
     rows[:, across.index], rows[:, up.index] = np.tile(x, len(y)), np.repeat(y, len(x))
     z = sheet.mean(sheet.outcome.space.snap(rows)).reshape(len(y), len(x))
-    figure = go.Figure(_picture(x, y, z, sheet.scale, sheet.outcome))
+    cells = not (_is_ordered(across) and _is_ordered(up))
+    figure = go.Figure(_picture(x, y, z, sheet.scale, sheet.outcome, cells=cells))
+    aside, above = (_spread(column, len(sheet.rows)) for column in (across, up))
     here = sheet.active[:, across.index] & sheet.active[:, up.index]
     for which, name, marker in (
         (sheet.done & here, "trial", _DOT),
@@ -197,8 +200,8 @@ def plot_contour(sheet: Sheet) -> go.Figure:
         if len(few):
             figure.add_trace(
                 _marks(len(few))(
-                    x=sheet.rows[few, across.index],
-                    y=sheet.rows[few, up.index],
+                    x=(sheet.rows[:, across.index] + aside)[few],
+                    y=(sheet.rows[:, up.index] + above)[few],
                     mode="markers",
                     name=name,
                     marker=marker,
@@ -245,7 +248,7 @@ def _slice(sheet: Sheet, column: Column) -> go.Figure:
             rows = np.repeat(sheet.rows[best][None], len(grid), axis=0)
             rows[:, column.index] = grid
             mean = sheet.mean(outcome.space.snap(rows))
-            mode = "markers" if column.kind in ("categorical", "choice") else "lines"
+            mode = "lines" if _is_ordered(column) else "markers"
             mark = {"symbol": "line-ew", "size": 22, "line": {"color": GREY, "width": 2}}
             line = {"color": GREY, "width": 2}
             drawn = {"line": line} if mode == "lines" else {"marker": mark}
@@ -288,7 +291,7 @@ def success_slices(sheet: Sheet) -> list[go.Figure]:
 
 def _success(sheet: Sheet, column: Column, grid: Array, share: Array) -> go.Figure:
     figure = _framed("min")
-    mode = "lines+markers" if column.kind in ("categorical", "choice") else "lines"
+    mode = "lines" if _is_ordered(column) else "lines+markers"
     line = {"color": BLUE, "width": 2.5}
     figure.add_trace(go.Scatter(x=grid, y=share, mode=mode, name="probability", line=line))
     active = sheet.active[:, column.index]
@@ -696,22 +699,29 @@ def _star(figure: go.Figure, x: float, y: float, text: str) -> None:
 
 
 def _picture(
-    x: Array, y: Array, z: Array, scale: Scale, outcome: Outcome, *, bar: bool = True
-) -> go.Contour:
-    """The model's mean over a plane: the better, the darker."""
+    x: Array,
+    y: Array,
+    z: Array,
+    scale: Scale,
+    outcome: Outcome,
+    *,
+    bar: bool = True,
+    cells: bool = False,
+) -> go.Contour | go.Heatmap:
+    """The model's mean over a plane: the better, the darker; in `cells` if one has no order."""
     ticks = scale.ticks()
     title = {"text": _label(outcome.metric or "value"), "side": "right"}
     size = {"thickness": 12, "outlinewidth": 0, "len": 0.9}
     shown = {"tickvals": [u for u, _ in ticks], "ticktext": [t for _, t in ticks]}
-    return go.Contour(
+    lines = {"color": "rgba(255,255,255,0.25)", "width": 1}
+    smooth = {"contours": {"coloring": "heatmap", "showlines": True}, "line": lines}
+    draw: Any = go.Heatmap if cells else partial(go.Contour, ncontours=16, **smooth)
+    return draw(
         x=x,
         y=y,
         z=scale.place(z),
         zmin=0.0,
         zmax=1.0,
-        ncontours=16,
-        contours={"coloring": "heatmap", "showlines": True},
-        line={"color": "rgba(255,255,255,0.25)", "width": 1},
         colorscale="Blues",
         reversescale=outcome.mode == "min",
         showscale=bar,
@@ -737,9 +747,14 @@ def _ticks(column: Column) -> dict[str, Any]:
     return {**shown, "tickvals": [u for u, _ in ticks], "ticktext": texts}
 
 
+def _is_ordered(column: Column) -> bool:
+    """Whether a value between two others means something."""
+    return column.kind not in ("categorical", "choice")
+
+
 def _spread(column: Column, n: int) -> Array:
     """Small shifts, so that the trials of one category do not hide each other."""
-    if column.kind not in ("categorical", "choice"):
+    if _is_ordered(column):
         return np.zeros(n)
     width = 0.25 / (column.parameter.cardinality or 1)
     return np.random.default_rng(column.index).uniform(-width, width, n)

@@ -58,6 +58,16 @@ def traces(figure: Any) -> dict[str, Any]:
     return {trace.name: trace for trace in figure.data}
 
 
+def test_a_plane_is_drawn_in_cells_where_categories_have_no_order(make_result: Make) -> None:
+    assert traces(plots.plot_contour(Sheet(make_result(40))))["model"].type == "heatmap"
+    optimizer = Optimizer(Space({"a": Float(0, 1), "b": Float(0, 1)}), "random", seed=0)
+    for _ in range(12):
+        trial = optimizer.ask()
+        optimizer.tell(trial, trial.config["a"] + trial.config["b"] ** 2)
+    numbers = replace(make_result(1), space=optimizer.space, trials=optimizer.trials)
+    assert traces(plots.plot_contour(Sheet(numbers)))["model"].type == "contour"
+
+
 @pytest.mark.parametrize("mode", ["min", "max"])
 def test_history_shows_every_trial_the_failures_and_the_best(mode: str, make_result: Make) -> None:
     result = make_result(60, mode)
