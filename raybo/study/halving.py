@@ -24,13 +24,16 @@ LEAST_SHARE = 0.1
 
 
 def rungs_of(max_steps: int) -> list[int]:
-    """Return the steps at which trials of `max_steps` steps are judged."""
-    found = []
-    step = max(LEAST_REPORTS, math.ceil(LEAST_SHARE * max_steps))
-    while step < max_steps:
+    """Return the steps at which trials of `max_steps` steps are judged: a third of them, a ninth.
+
+    They are counted from the end: a rung just before it would save next to nothing.
+    """
+    least = max(LEAST_REPORTS, LEAST_SHARE * max_steps)
+    found, step = [], math.ceil(max_steps / REDUCTION)
+    while step >= least:
         found.append(step)
-        step *= REDUCTION
-    return found
+        step = math.ceil(step / REDUCTION)
+    return found[::-1]
 
 
 def among_the_best(number: int, step: int, courses: Mapping[int, Course]) -> bool:

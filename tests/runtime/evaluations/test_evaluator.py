@@ -136,15 +136,15 @@ def in_thread(n: int) -> Callable[[Any], Coroutine[Any, Any, float]]:
 
 @pytest.mark.parametrize("make", [counting, asking, in_thread])
 def test_a_trial_is_stopped_at_a_rung(make: Any) -> None:
-    coordinator = Coordinator(stop_at=9)
+    coordinator = Coordinator(stop_at=7)
     found = run(make(20), [0.25, 0.5], coordinator, Steps(20, stop_early=True))
     assert [(f.value, f.failure) for f in found.values()] == [(None, None)] * 2
     sent = [s for a, batch in coordinator.batches if a == "1.0.0" for s, _ in batch.steps]
     last = [step for step, _ in found[0.25].reports.steps]
     rungs = [b.steps[-1][0] for a, b in coordinator.batches if a == "1.1.1"]
-    assert rungs == [3, 9]
-    assert [*sent, *last][:9] == list(range(1, 10))
-    assert len([*sent, *last]) <= (11 if make is asking else 9)  # a report does not wait
+    assert rungs == [3, 7]
+    assert [*sent, *last][:7] == list(range(1, 8))
+    assert len([*sent, *last]) <= (9 if make is asking else 7)  # a report does not wait
 
 
 def test_the_last_value_of_an_async_generator_counts() -> None:

@@ -96,11 +96,11 @@ def test_max_steps_complete_a_trial(train: Any) -> None:
 
 @pytest.mark.parametrize("make", [counting, asking])
 def test_a_trial_is_stopped_at_a_rung_and_has_no_value(make: Any) -> None:
-    coordinator = Coordinator(stop_at=9)
+    coordinator = Coordinator(stop_at=7)
     found = run(make(20), coordinator, Steps(20, stop_early=True))
     assert (found.value, found.failure) == (None, None)
-    assert steps(coordinator, found) == list(range(1, 10))
-    assert [batch.steps[-1][0] for batch in coordinator.batches] == [3, 9]
+    assert steps(coordinator, found) == list(range(1, 8))
+    assert [batch.steps[-1][0] for batch in coordinator.batches] == [3, 7]
 
 
 @pytest.mark.parametrize("stop_at", [3, None])
