@@ -67,6 +67,11 @@ PROGRAMS = {
         "evaluations per second and worker use, against bare Ray and Ray Tune",
         "10 minutes",
     ),
+    "scale": (
+        "raybo.benchmarks.timing.scale",
+        "a thousand workers: slots kept busy, proposals, a journal of 100,000 trials",
+        "5 minutes",
+    ),
     "tune-throughput": (
         "raybo.benchmarks.timing.tune_throughput",
         "trials per second under Ray Tune, against the searchers that Ray ships",

@@ -24,13 +24,14 @@ class Effort:
     n_screened: int  # points over the space, and as many around the best, where a search starts
     n_starts: int  # of these that are climbed from
     max_evaluations: int  # of the acquisition in a climb
+    max_rows: int | None = None  # told points of which a model is made, the best and some others
 
 
 # `raybo bench asynchrony` compares them: 64 points in flight, 300 evaluations of Hartmann6, median
 # regret of three seeds 3e-5, 6e-4 and 3e-4 at 35, 15 and 8 ms for a proposal.
 FULL = Effort("full", 10, 50, 256, 6, 40)
-REDUCED = Effort("reduced", 5, 12, 64, 1, 10)
-LEAST = Effort("least", 2, 6, 32, 1, 4)
+REDUCED = Effort("reduced", 5, 12, 64, 1, 10, 1000)
+LEAST = Effort("least", 2, 6, 32, 1, 4, 500)
 EFFORTS = (FULL, REDUCED, LEAST)
 
 
@@ -67,6 +68,7 @@ class Data:
     # where the loss is the trial's own; empty where all of them are.
     spread: Array = field(default_factory=_no_values)
     n_running: int = 0  # told points that are pending, too: their trials have reported
+    dropped_memos: tuple[Memo, ...] = ()  # of told points that are too many for the effort
     # Results of earlier proposals of this process, to be reused; may be empty at any time, and
     # changes a proposal by rounding at most.
     cache: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
@@ -79,7 +81,7 @@ class Data:
     @property
     def n_told(self) -> int:
         """Number of points whose loss is known."""
-        return len(self.loss)
+        return len(self.loss) + len(self.dropped_memos)
 
     @property
     def n_rows(self) -> int:
@@ -89,7 +91,7 @@ class Data:
     @property
     def all_memos(self) -> tuple[Memo, ...]:
         """What the method noted with any point, whatever became of it."""
-        return self.memos + self.failed_memos + self.pending_memos
+        return self.memos + self.dropped_memos + self.failed_memos + self.pending_memos
 
     @property
     def feasible(self) -> Bools:
@@ -118,7 +120,7 @@ class Data:
 
     def is_refit_due(self, fitted: int) -> bool:
         """Whether to fit again, the last fit being of `fitted` rows."""
-        return self.is_due(fitted, len(self.loss))
+        return self.is_due(fitted, self.n_told)
 
     def is_due(self, fitted: int, rows: int) -> bool:
         """Whether to fit a model of `rows` rows again, its last fit being of `fitted`."""
@@ -150,7 +152,32 @@ class Data:
             self,
             memos=_without_fits(self.memos),
             pending_memos=_without_fits(self.pending_memos),
+            dropped_memos=_without_fits(self.dropped_memos),
             failed_memos=_without_fits(self.failed_memos),
+        )
+
+    def thinned(self) -> Data:
+        """The data with no more told points than the effort allows a model.
+
+        Half of them are the best, the others are spread evenly over the rest. A model of all costs
+        their number squared or cubed, and workers would wait for it.
+        """
+        n, most = len(self.loss), self.effort.max_rows
+        if most is None or n <= most:
+            return self
+        order = np.lexsort((self.loss, ~self.feasible))
+        best, rest = order[: most // 2], np.sort(order[most // 2 :])
+        some = rest[np.linspace(0, len(rest) - 1, most - len(best)).astype(int)]
+        keep = np.sort(np.concatenate([best, some]))
+        kept = set(keep.tolist())
+        return replace(
+            self,
+            X=self.X[keep],
+            loss=self.loss[keep],
+            memos=tuple(self.memos[i] for i in keep),
+            excess=self.excess[keep] if self.excess.size else self.excess,
+            spread=self.spread[keep] if self.spread.size else self.spread,
+            dropped_memos=tuple(memo for i, memo in enumerate(self.memos) if i not in kept),
         )
 
     def best_rows(self, n: int = 3) -> Array:

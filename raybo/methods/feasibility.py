@@ -70,7 +70,7 @@ def feasibility(kernel: Kernel, data: Data) -> Feasibility:
     noted = [memo[MEMO] for memo in data.all_memos if MEMO in memo]
     last = max(noted, key=lambda item: int(item["fitted"]), default=None)
     thetas = {} if last is None else last["theta"]
-    n = len(data.loss) + len(data.failed)
+    n = data.n_told + len(data.failed)
     due = last is None or thetas.keys() != outcomes.keys() or data.is_due(last["fitted"], n)
     if due:
         thetas = {

@@ -111,7 +111,7 @@ def fitted_gp(
         theta = fit(
             kernel, X, y, starts, noise=noise, mean=mean, max_iterations=iterations, own=own
         )
-        memo = {"theta": theta_to_json(theta), "fitted": len(y)}
+        memo = {"theta": theta_to_json(theta), "fitted": data.n_told}
     gp = GP.of(kernel, theta, X, y, mean, own)
     data.cache["gp"] = _Cached(gp, theta_to_json(theta), data.X, data.loss, data.spread)
     return gp, memo

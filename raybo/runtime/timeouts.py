@@ -20,6 +20,7 @@ PROPOSAL_SECONDS = 1800.0  # for a call of a proposer, which is replaced after i
 
 # A worker
 LOAD_SECONDS = 600.0  # for the objective and its data to arrive on a node
+MESSAGE_SECONDS = 0.01  # between two messages of an evaluator: short trials end by the hundred
 CANCEL_SECONDS = 5.0  # for a coroutine to end when it is cancelled; its process is killed then
 CONFIRM_SECONDS = 60.0  # for the coordinator to confirm that it knows of an attempt
 

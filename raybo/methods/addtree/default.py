@@ -79,6 +79,7 @@ class AddTree:
         space, tree, n = self.space, self.tree, len(data.loss)
         if data.needs_design(self.n_init or design_size(space.dim)):
             return Proposal(x=sobol_point(space, data.number, data.seed))
+        data = data.thinned()
         with one_thread():
             gp, memo = self.model(data)
             success = success_of(space, data)

@@ -75,6 +75,7 @@ class Auto:
             return self.only.propose(data, rng)
         if data.needs_design(self.n_init or design_size(self.space.dim)):
             return Proposal(x=sobol_point(self.space, data.number, data.seed))
+        data = data.thinned()
         with one_thread():
             views = self._views(data)
             share = self._shares(views, data)
@@ -145,6 +146,7 @@ def view_of(name: str, method: Modelled, data: Data) -> View:
         memos=own(data.memos),
         pending_memos=own(data.pending_memos),
         failed_memos=own(data.failed_memos),
+        dropped_memos=own(data.dropped_memos),
         cache=data.cache.setdefault(name, {}),
     )
     gp, memo = method.model(seen)

@@ -63,6 +63,7 @@ class Bo:
         """Maximum of the acquisition under the model of the data."""
         if data.needs_design(self.n_init or design_size(self.space.dim)):
             return Proposal(x=sobol_point(self.space, data.number, data.seed))
+        data = data.thinned()
         with one_thread():
             gp, memo = self.model(data)
             success = success_of(self.space, data)

@@ -62,6 +62,7 @@ class Bock:
         """Maximum of the expected improvement, averaged over the hyperparameters."""
         if data.needs_design(self.n_init or N_INIT):
             return Proposal(x=design_point(self.space, data, rng))
+        data = data.thinned()
         effort = data.effort
         with one_thread():
             gp, memo = self.model(data)
@@ -94,7 +95,7 @@ class Bock:
             if self.inference == "sample":
                 chains = np.repeat(samples, N_SAMPLES // len(samples), axis=0)
                 samples = sweep(density, chains, data.rng)
-            memo = {"samples": samples.tolist(), "fitted": len(y)}
+            memo = {"samples": samples.tolist(), "fitted": data.n_told}
         return GP.of(kernel, density.theta(torch.as_tensor(samples)), X, y, own=own), memo
 
     def _region(self, data: Data, rng: np.random.Generator) -> Region:

@@ -88,6 +88,7 @@ class Rembo:
         own = embedding.data(data)
         if own.needs_design(self.n_init or self.dim + 1):
             return embedding.proposal(embedding.design(data.number // self.lanes), {})
+        own = own.thinned()
         with one_thread():
             success = embedding.success(own)
             f, view, memo = self._model(embedding, own, success.walls, rng)

@@ -54,6 +54,7 @@ class Ridge:
         """Maximum of the log expected improvement under the model of the data."""
         if data.needs_design(self.n_init or ROWS_PER_COLUMN * self.space.dim):
             return Proposal(x=sobol_point(self.space, data.number, data.seed))
+        data = data.thinned()
         with one_thread():
             gp, memo = self.model(data)
             success = success_of(self.space, data)

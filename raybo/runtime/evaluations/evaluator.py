@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,12 @@ import ray
 from raybo.runtime.evaluations.evaluate import Evaluation, Work, evaluate_coroutine
 from raybo.runtime.evaluations.failures import Failure, failure_of_loading
 from raybo.runtime.evaluations.output import output_of, share_streams
-from raybo.runtime.timeouts import CANCEL_SECONDS, CONFIRM_SECONDS, LOAD_SECONDS
+from raybo.runtime.timeouts import (
+    CANCEL_SECONDS,
+    CONFIRM_SECONDS,
+    LOAD_SECONDS,
+    MESSAGE_SECONDS,
+)
 from raybo.study.trial import Batch, Checkpoint
 
 Report = Callable[[str, Batch], Coroutine[Any, Any, bool]]
@@ -48,6 +54,7 @@ class Evaluator:
         self._running: dict[str, asyncio.Task[None]] = {}  # by attempt
         self._ended: list[tuple[str, Evaluation]] = []
         self._news = asyncio.Event()
+        self._answered = 0.0  # when the last answer was given
 
     def start(self, orders: Iterable[Order]) -> None:
         """Start attempts."""
@@ -56,8 +63,13 @@ class Evaluator:
             self._running[order.attempt] = task
 
     async def ended(self) -> list[tuple[str, Evaluation]]:
-        """Return the attempts that have ended since the last call, as soon as there is one."""
+        """Return the attempts that have ended since the last call, as soon as there is one.
+
+        Answers are MESSAGE_SECONDS apart, so that those of many short trials share a message.
+        """
         await self._news.wait()
+        await asyncio.sleep(max(0.0, self._answered + MESSAGE_SECONDS - time.monotonic()))
+        self._answered = time.monotonic()
         self._news.clear()
         ended, self._ended = self._ended, []
         return ended

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from raybo.methods.base import FULL, Effort, lane_of
 from raybo.runtime.deaths import Deaths
+from raybo.runtime.proposals.pacing import LONGEST_CALL
 from raybo.runtime.proposals.proposer import Call, Proposals
 from raybo.study.journal.record import Record
 from raybo.study.trial import TrialRecord
@@ -111,12 +112,15 @@ class Lane:
             self._ready.remove(item)
         self._release(item.trial.number for item in stale)
 
-    def begin_call(self, numbers: list[int], effort: Effort = FULL) -> Call:
-        """Return a call of the proposer for `numbers`, claimed before."""
+    def begin_call(
+        self, numbers: list[int], effort: Effort = FULL, seconds: float = LONGEST_CALL
+    ) -> Call:
+        """Return a call of the proposer for `numbers`, claimed before; see Call."""
         self.calling = True
         self._n_seen = self._n_finished
         changed, dropped = self._unsent.take()
-        return Call([self._trial(number) for number in changed], dropped, numbers, effort)
+        updates = [self._trial(number) for number in changed]
+        return Call(updates, dropped, numbers, effort, seconds)
 
     def end_call(self, numbers: list[int], answer: Proposals | None) -> None:
         """Take the answer to a call for `numbers`; None when the proposer was lost."""

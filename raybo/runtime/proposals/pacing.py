@@ -13,8 +13,11 @@ from raybo.methods.base import EFFORTS, FULL, Effort
 CALL_SECONDS = 0.003  # what a call to a proposer costs beside its work
 INSTANT_SECONDS = 10 * CALL_SECONDS  # for shorter trials, calls are what costs most
 MAX_SPARE = 16  # proposals made for trials shorter than a call, in one call
-# Seconds that the first proposal of a call waits for the others, and that these miss new results.
+# Seconds that the first proposal of a call waits for the others, and that these miss new results:
+# at least this, and a share of the time of a trial, in which as large a share of the trials in
+# flight finish. The proposals of a call share one model.
 LONGEST_CALL = 10 * CALL_SECONDS
+CALL_SHARE = 0.02
 # Times the mean time per proposal, since fits and busy cores make some of them late. It trades
 # workers that wait for results that proposals have not seen; between 1.5 and 2, 64 workers on two
 # cores are as busy (`raybo bench throughput`: 94.7 to 96.9% and 94.8 to 97.6%).
@@ -59,6 +62,11 @@ def buffer_size(
     if instant:
         needed += math.ceil(CALL_SECONDS / max(seconds_per_proposal, CALL_SECONDS / MAX_SPARE))
     return needed
+
+
+def longest_call(duration: float | None) -> float:
+    """Return the seconds that a call may go on after its first proposal."""
+    return max(LONGEST_CALL, CALL_SHARE * (duration or 0.0))
 
 
 def is_fresh(seconds_per_proposal: float, workers: int, duration: float) -> bool:

@@ -49,6 +49,7 @@ class Call:
     dropped: Sequence[int]  # proposals that will not be evaluated; unknown ones are ignored
     numbers: Sequence[int]  # trials to propose
     effort: Effort = FULL
+    seconds: float = LONGEST_CALL  # that it may go on after the first proposal
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Proposer:
             study = self._updated_study(call)
             start = last = first = time.perf_counter()
             for number in call.numbers:
-                if trials and last + statistics.median(self._recent) > first + LONGEST_CALL:
+                if trials and last + statistics.median(self._recent) > first + call.seconds:
                     break
                 trials.append(encode(study.ask(number, call.effort), study.space))
                 last, before = time.perf_counter(), last

@@ -12,8 +12,10 @@ from raybo.runtime.deaths import MAX_DEATHS
 from raybo.runtime.proposals.lane import Lane
 from raybo.runtime.proposals.pacing import (
     INSTANT_SECONDS,
+    LONGEST_CALL,
     buffer_size,
     is_fresh,
+    longest_call,
     next_effort,
     typical_seconds,
 )
@@ -42,6 +44,7 @@ class Supply:
         self._spawn = spawn
         self._fresh = False  # whether each proposal waits for the result before it
         self._effort = FULL
+        self._longest_call = LONGEST_CALL
         self._rate = 0.0  # trials that finish per second
 
     @property
@@ -103,6 +106,7 @@ class Supply:
             First number beyond the budget.
         """
         instant = duration is not None and duration < INSTANT_SECONDS
+        self._longest_call = longest_call(duration)
         self._rate = 0.0 if duration is None else len(finishes) / max(duration, 1e-3)
         seconds = self._seconds_per_proposal() or 0.0
         if not instant:  # proposals of an initial design take no time, those of a model will
@@ -140,7 +144,8 @@ class Supply:
         if self._workers > 1:
             seconds = self._seconds_per_proposal() or 0.0
             self._effort = next_effort(self._effort, seconds, self._rate)
-        self._spawn(self._call(lane, lane.begin_call(numbers, self._effort), numbers))
+        call = lane.begin_call(numbers, self._effort, self._longest_call)
+        self._spawn(self._call(lane, call, numbers))
 
     async def _call(self, lane: Lane, call: Call, numbers: list[int]) -> None:
         answer = None

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
 
 from raybo.errors import MethodError, SpaceExhausted
 from raybo.methods.base import Data, Proposal
@@ -19,6 +18,7 @@ from raybo.study.objective import Objective
 from raybo.study.trial import State, TrialRecord
 
 SPACE = Space({"x": Float(0, 1)})
+LONG = 1.0  # seconds of a call, so many that a busy machine does not end one early
 
 
 @dataclass(frozen=True)
@@ -44,31 +44,25 @@ def proposer(seconds: Callable[[int], float] = lambda _: 0.0) -> Proposer:
     return Proposer(Search(SPACE, Sleeper(seconds), Objective(), 0))
 
 
-def proposed(seconds: Callable[[int], float], wanted: int) -> list[int]:
-    answer = proposer(seconds).propose(Call([], [], range(wanted)))
+def proposed(
+    seconds: Callable[[int], float], wanted: int, longest: float = LONGEST_CALL
+) -> list[int]:
+    answer = proposer(seconds).propose(Call([], [], range(wanted), seconds=longest))
     return [trial.number for trial in answer.trials]
 
 
-@pytest.fixture
-def longest_call(monkeypatch: pytest.MonkeyPatch) -> float:
-    """Seconds that a call may take, so many that a busy machine does not end one early."""
-    seconds = 1.0
-    monkeypatch.setattr("raybo.runtime.proposals.proposer.LONGEST_CALL", seconds)
-    return seconds
-
-
-def test_quick_proposals_are_all_made_in_one_call(longest_call: float) -> None:
-    assert proposed(lambda _: 0.0, 20) == list(range(20))
+def test_quick_proposals_are_all_made_in_one_call() -> None:
+    assert proposed(lambda _: 0.0, 20, LONG) == list(range(20))
 
 
 def test_a_slow_proposal_does_not_wait_for_the_next() -> None:
     assert proposed(lambda _: 2 * LONGEST_CALL, 5) == [0]
 
 
-def test_quick_proposals_follow_a_slow_first_one(longest_call: float) -> None:
-    made = proposer(lambda n: 2 * longest_call * (n == 5))
-    made.propose(Call([], [], range(5)))
-    answer = made.propose(Call([], [], range(5, 10)))
+def test_quick_proposals_follow_a_slow_first_one() -> None:
+    made = proposer(lambda n: 2 * LONG * (n == 5))
+    made.propose(Call([], [], range(5), seconds=LONG))
+    answer = made.propose(Call([], [], range(5, 10), seconds=LONG))
     assert [trial.number for trial in answer.trials] == list(range(5, 10))
 
 
@@ -91,8 +85,9 @@ def test_a_method_given_by_name_is_built_by_the_proposer() -> None:
     assert "no option 'bogus'" in str(error)
 
 
-def test_what_was_proposed_before_the_space_was_exhausted_is_kept(longest_call: float) -> None:
+def test_what_was_proposed_before_the_space_was_exhausted_is_kept() -> None:
     space = Space({"n": Int(1, 3)})
-    answer = Proposer(Search(space, "random", Objective(), 0)).propose(Call([], [], range(5)))
+    call = Call([], [], range(5), seconds=LONG)
+    answer = Proposer(Search(space, "random", Objective(), 0)).propose(call)
     assert sorted(trial.config["n"] for trial in answer.trials) == [1, 2, 3]
     assert isinstance(answer.error, SpaceExhausted)
