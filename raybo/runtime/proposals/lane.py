@@ -60,6 +60,7 @@ class Lane:
         self._record = record
         self._ready: deque[_Ready] = deque()
         self._claimed: set[int] = set()  # numbers ready or being proposed
+        self._dropped = False  # whether proposals were dropped since one was last used
         self._cursor = index
         self._n_finished = sum(lane_of(number, lanes) == index for number in record.order)
         self._n_seen = 0  # trials that had finished at the last call
@@ -101,12 +102,20 @@ class Lane:
     def pop(self) -> TrialRecord:
         """Take the oldest ready proposal; its trial is about to be recorded."""
         trial = self._ready.popleft().trial
+        self._dropped = False
         self._claimed.discard(trial.number)
         return trial
 
     def drop_stale(self) -> None:
-        """Drop ready proposals that have not seen every result; not during a call."""
+        """Drop ready proposals that have not seen every result; not during a call.
+
+        Proposals in whose place others were dropped stay: with many workers some trial ends during
+        every call, and none would ever be used.
+        """
         stale = [item for item in self._ready if item.n_seen < self._n_finished]
+        if not stale or self._dropped:
+            return
+        self._dropped = True
         for item in stale:
             self._unsent.drop(item.trial.number)
             self._ready.remove(item)

@@ -95,6 +95,25 @@ def test_stale_proposals_are_dropped_and_their_numbers_proposed_again() -> None:
     assert call(lane).dropped == [1, 2]
 
 
+def test_proposals_made_in_the_place_of_others_are_used_although_another_trial_has_ended() -> None:
+    record = Record()
+    lane = Lane(0, 1, record)
+    propose(lane, 4)
+    running = [start(record, lane) for _ in range(3)]
+    finish(record, lane, running[0])
+    lane.drop_stale()
+    assert lane.ready == []
+    propose(lane, 1)
+    finish(record, lane, running[1])
+    lane.drop_stale()
+    assert lane.ready == [3]
+    start(record, lane)
+    propose(lane, 1)
+    finish(record, lane, running[2])
+    lane.drop_stale()
+    assert lane.ready == []
+
+
 def test_stale_proposals_are_not_sent_to_a_new_proposer() -> None:
     record = Record()
     lane = Lane(0, 1, record)
