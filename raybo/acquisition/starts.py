@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from raybo.arrays import Array
+from raybo.arrays import Array, Bools
 from raybo.space.design import sobol_rows
 
 _SOBOL_LIMIT = 1024  # columns; beyond it uniform points fill as well and cost less
@@ -33,15 +33,11 @@ def around(
 ) -> Array:
     """Points (n, d) near the rows of `centres`, each with a random subset of coordinates moved.
 
-    About min(1, 20/d) of the coordinates move (Regis & Shoemaker 2013), at least one, by steps of
-    scales from 0.001 to 0.3 of the cube; the `unordered` ones move anywhere.
+    They move by steps of scales from 0.001 to 0.3 of the cube; the `unordered` ones move anywhere.
     """
     k, d = centres.shape
     points = centres[np.arange(n) % k]
-    chance = np.full((n, 1), min(1.0, 20.0 / d))
-    chance[::2] = min(1.0, 3.0 / d)  # half of them move few coordinates
-    moves = rng.random((n, d)) < chance
-    moves[np.arange(n), rng.integers(d, size=n)] = True
+    moves = _subsets(n, d, rng)
     scale = 10.0 ** rng.uniform(-3.0, -0.5, size=(n, 1))
     moved = points + scale * rng.standard_normal((n, d))
     moved = np.abs(moved)  # reflected at 0, then at 1
@@ -49,3 +45,20 @@ def around(
     anywhere = list(unordered)
     moved[:, anywhere] = rng.random((n, len(anywhere)))
     return np.asarray(np.where(moves, moved, points))
+
+
+def inside(centre: Array, lower: Array, upper: Array, n: int, rng: np.random.Generator) -> Array:
+    """Points (n, d) of a box: half fill it, half are its `centre` with some coordinates moved."""
+    points = lower + (upper - lower) * spread(len(centre), n, rng)
+    moves = _subsets(n, len(centre), rng)
+    moves[: n // 2] = True
+    return np.asarray(np.where(moves, points, centre))
+
+
+def _subsets(n: int, d: int, rng: np.random.Generator) -> Bools:
+    """Which coordinates move: about min(1, 20/d) of them (Regis & Shoemaker 2013), or one."""
+    chance = np.full((n, 1), min(1.0, 20.0 / d))
+    chance[::2] = min(1.0, 3.0 / d)  # half of them move few coordinates
+    moves = rng.random((n, d)) < chance
+    moves[np.arange(n), rng.integers(d, size=n)] = True
+    return moves

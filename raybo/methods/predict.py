@@ -28,7 +28,7 @@ def predicted_losses(method: Method, data: Data, rows: Array) -> tuple[Array, Ar
     if not has_model(method):
         raise MethodError(
             f"{type(method).__name__} has no model to predict from; use auto, bo, egp, addgp, "
-            "addtree, bock or ridge"
+            "addtree, bock, local or ridge"
         )
     if data.n_told < 2:
         raise MethodError(f"a model needs two values, and {data.n_told} have been told")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raybo.acquisition.starts import around, spread
+from raybo.acquisition.starts import around, inside, spread
 
 
 @pytest.mark.parametrize("dim", [1, 20, 1500])
@@ -28,3 +28,12 @@ def test_unordered_columns_move_anywhere() -> None:
     moved = X[X[:, 2] != 0.5, 2]
     assert moved.min() < 0.1
     assert moved.max() > 0.9
+
+
+def test_half_of_the_points_inside_a_box_move_some_coordinates_of_its_centre() -> None:
+    centre, lower, upper = np.full(100, 0.5), np.full(100, 0.4), np.full(100, 0.8)
+    points = inside(centre, lower, upper, 64, np.random.default_rng(0))
+    assert ((points >= lower) & (points <= upper)).all()
+    moved = (points != centre).sum(1)
+    assert moved[:32].min() > 90
+    assert 1 <= moved[32:].min() <= moved[32:].max() < 50

@@ -62,6 +62,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
     "rpp": ("rpp", SMALL, ALL),
     "rpp-paper": ("rpp", PAPER, ("constant",)),
     "ridge": ("ridge", SMALL, ALL),
+    "local": ("local", SMALL, ALL),
     "egp": ("egp", SMALL, ALL),
     # By its rule 0.1 s of search for each dimension, which no two runs repeat; here one search.
     "egp-paper": ("egp", {**PAPER, "seconds": 1e-6}, ("one",)),

@@ -156,7 +156,7 @@ def test_what_a_user_does_with_a_config_leaves_the_study_alone() -> None:
 
 
 @pytest.mark.parametrize("mode", ["min", "max"])
-@pytest.mark.parametrize("method", ["bo", "egp", "ridge"])
+@pytest.mark.parametrize("method", ["bo", "egp", "ridge", "local"])
 def test_predictions_are_in_units_of_the_objective(method: str, mode: str) -> None:
     sign = 1.0 if mode == "min" else -1.0
 

@@ -1,0 +1,1 @@
+"""Local search: a model in a trust region around the best point."""
