@@ -10,7 +10,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from raybo.errors import StudyError
 from raybo.result import load_result
 from raybo.study.journal.journal import read_journal
 from raybo.study.outcome import load_record
-from raybo.study.trial import State, Trial
+from raybo.study.trial import State
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_cluster")]
 
@@ -129,45 +129,6 @@ def test_hundreds_run_at_a_time_in_few_processes(tmp_path: Path) -> None:
     assert most > 250  # of 300; the last may start when the first have ended
     kept = (tmp_path / "many" / "output" / "17.txt").read_text()
     assert kept == f"at {trials[17].config['x']}\n"
-
-
-def test_killed_processes_lose_nothing_and_double_nothing(
-    tmp_path: Path, pid_of_actor: Callable[[str], int | None]
-) -> None:
-    async def job(config: dict[str, Any]) -> float:
-        await asyncio.sleep(0.3)
-        return float(config["x"])
-
-    victims = {20: "EvaluatorActor", 60: "CoordinatorActor", 100: "EvaluatorActor"}
-    killed: list[int] = []
-    acknowledged: dict[int, Trial] = {}
-
-    def kill(trial: Trial) -> None:
-        assert trial.number not in acknowledged
-        acknowledged[trial.number] = trial
-        if len(acknowledged) in victims:
-            pid = pid_of_actor(victims[len(acknowledged)])
-            assert pid is not None
-            os.kill(pid, signal.SIGKILL)
-            killed.append(pid)
-
-    result = raybo.optimize(
-        job,
-        SPACE,
-        method="random",
-        max_trials=150,
-        workers=30,
-        storage=tmp_path,
-        name="k",
-        progress=False,
-        callbacks=[kill],
-    )
-    assert len(set(killed)) == 3
-    assert [t.number for t in result.trials] == list(range(150))
-    assert all(t.state is State.DONE for t in result.trials)
-    assert max(t.attempts for t in result.trials) > 1
-    assert [acknowledged[n] for n in range(150)] == result.trials
-    assert load_result("k", tmp_path).trials == result.trials
 
 
 def test_an_async_generator_is_stopped_early(tmp_path: Path) -> None:

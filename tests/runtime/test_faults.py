@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
@@ -135,14 +136,31 @@ def test_a_study_whose_trials_all_fail_ends_with_one_clear_error(tmp_path: Path)
         time.sleep(0.1)
 
 
-def test_killed_actors_lose_nothing_and_double_nothing(
-    tmp_path: Path, pid_of_actor: Callable[[str], int | None]
-) -> None:
-    def objective(config: dict[str, Any]) -> float:
-        time.sleep(0.1)
-        return float(config["x"])
+def sleeps(config: dict[str, Any]) -> float:
+    time.sleep(0.1)
+    return float(config["x"])
 
-    victims = {5: "CoordinatorActor", 12: "ProposerActor", 20: "CoordinatorActor"}
+
+async def waits(config: dict[str, Any]) -> float:
+    await asyncio.sleep(0.3)
+    return float(config["x"])
+
+
+@pytest.mark.parametrize(
+    ("objective", "workers", "victims"),
+    [
+        (sleeps, 4, {5: "CoordinatorActor", 12: "ProposerActor", 20: "CoordinatorActor"}),
+        (waits, 30, {20: "EvaluatorActor", 60: "CoordinatorActor", 100: "EvaluatorActor"}),
+    ],
+    ids=["functions", "coroutines"],
+)
+def test_killed_actors_lose_nothing_and_double_nothing(
+    objective: Callable[[dict[str, Any]], Any],
+    workers: int,
+    victims: dict[int, str],
+    tmp_path: Path,
+    pid_of_actor: Callable[[str], int | None],
+) -> None:
     killed: list[int] = []
     acknowledged: dict[int, Trial] = {}
 
@@ -150,28 +168,31 @@ def test_killed_actors_lose_nothing_and_double_nothing(
         assert trial.number not in acknowledged
         acknowledged[trial.number] = trial
         if len(acknowledged) in victims:
-            pid = pid_of_actor(victims[len(acknowledged)])
-            assert pid is not None
+            deadline = time.monotonic() + 30
+            while (pid := pid_of_actor(victims[len(acknowledged)])) is None:
+                assert time.monotonic() < deadline, "it was not started again"
+                time.sleep(0.02)
             os.kill(pid, signal.SIGKILL)
             killed.append(pid)
 
+    n = max(victims) + 10 + workers
     result = raybo.optimize(
         objective,
         {"x": Float(0, 1)},
         method="random",
-        max_trials=30,
-        workers=4,
+        max_trials=n,
+        workers=workers,
         storage=tmp_path,
         name="k",
         progress=False,
         callbacks=[kill],
     )
     assert len(set(killed)) == 3
-    assert [t.number for t in result.trials] == list(range(30))
+    assert [t.number for t in result.trials] == list(range(n))
     assert all(t.state is State.DONE for t in result.trials)
-    assert [acknowledged[n] for n in range(30)] == result.trials
+    assert [acknowledged[number] for number in range(n)] == result.trials
     assert load_result("k", tmp_path).trials == result.trials
-    assert len({t.config["x"] for t in result.trials}) == 30
+    assert len({t.config["x"] for t in result.trials}) == n
 
 
 def test_ctrl_c_is_remembered_when_the_coordinator_dies_while_it_drains(

@@ -30,6 +30,7 @@ from rich.table import Table
 from raybo.benchmarks.problems.base import BenchmarkError
 from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.terminal import wide_console
+from raybo.benchmarks.timing.tuner import fit
 from raybo.result import Result
 from raybo.runtime.optimize import optimize
 from raybo.space.parameters import Float
@@ -80,31 +81,14 @@ def rate_of_ray(trials: int) -> float:
     return trials / (time.perf_counter() - clock)
 
 
-def rate_of_tune(trials: int, folder: Path) -> float:
+def rate_of_tune(trials: int) -> float:
     """Return trials per second of Ray Tune with its random search."""
 
     def train(config: Mapping[str, Any]) -> dict[str, float]:
         return {"loss": config["x"]}
 
     trainable = tune.with_resources(train, {"cpu": _CPUS / _SLOTS})
-    tuner = tune.Tuner(
-        trainable,
-        param_space={"x": tune.uniform(0, 1)},
-        tune_config=tune.TuneConfig(
-            num_samples=trials,
-            metric="loss",
-            mode="min",
-            reuse_actors=True,
-            max_concurrent_trials=_SLOTS,
-        ),
-        run_config=tune.RunConfig(storage_path=str(folder), verbose=0),
-    )
-    clock = time.perf_counter()
-    results = tuner.fit()
-    wall = time.perf_counter() - clock
-    if len(results) != trials or results.num_errors:
-        raise BenchmarkError(f"Ray Tune: {len(results)} trials, {results.num_errors} errors")
-    return trials / wall
+    return trials / fit(trainable, {"x": tune.uniform(0, 1)}, None, trials, _SLOTS)[1]
 
 
 def measure_rates(trials: int, tune_trials: int, repeats: int) -> None:
@@ -124,7 +108,7 @@ def measure_rates(trials: int, tune_trials: int, repeats: int) -> None:
         for repeat in range(repeats):
             bare = rate_of_ray(trials)
             own = rate_of_raybo(trials, folder)
-            tuned = rate_of_tune(tune_trials, folder)
+            tuned = rate_of_tune(tune_trials)
             whole = own["whole call"]
             numbers = (tuned, whole, own["steady"], bare, whole / tuned)
             cells = [f"{number:.4g}" for number in numbers]

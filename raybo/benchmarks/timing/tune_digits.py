@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +22,7 @@ from ray.tune.search.optuna import OptunaSearch
 from ray.tune.search.variant_generator import generate_variants
 
 from raybo.benchmarks.problems.networks.digits import validation_loss
+from raybo.benchmarks.timing.tuner import fit
 from raybo.tune.searcher import RayBOSearch
 
 SPACE = {
@@ -38,7 +38,7 @@ SPACE = {
 SEARCHERS: dict[str, Callable[[int], Any]] = {
     "random": lambda seed: None,  # noqa: ARG005
     "OptunaSearch": lambda seed: OptunaSearch(seed=seed, metric="loss", mode="min"),
-    "raybo bo": lambda seed: RayBOSearch(seed=seed, metric="loss", mode="min"),
+    "RayBOSearch": lambda seed: RayBOSearch(seed=seed, metric="loss", mode="min"),
 }
 
 
@@ -70,21 +70,7 @@ def direct(searcher: Any, trials: int, seed: int) -> list[float]:
 def in_tune(searcher: Any, trials: int, seed: int) -> list[float]:
     """Return the losses of trials made by Ray Tune, two at a time."""
     np.random.seed(seed)  # noqa: NPY002  (where Ray's random search draws from)
-    config = tune.TuneConfig(
-        search_alg=searcher,
-        num_samples=trials,
-        metric="loss",
-        mode="min",
-        reuse_actors=True,
-        max_concurrent_trials=2,
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        run_config = tune.RunConfig(storage_path=folder, verbose=0)
-        results = tune.Tuner(
-            trial, param_space=SPACE, tune_config=config, run_config=run_config
-        ).fit()
-    metrics = [results[i].metrics or {} for i in range(len(results))]
-    return [float(m["loss"]) for m in metrics if "loss" in m]
+    return fit(trial, SPACE, searcher, trials, 2)[0]
 
 
 def best(losses: list[float]) -> float:

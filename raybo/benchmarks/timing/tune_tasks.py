@@ -84,9 +84,9 @@ def command(trials: int, seconds: float, seeds: int, first_seed: int, problems: 
             problem = get_problem(name)
             space = {d.name: domain(d) for d in Flat(problem.space).dimensions}
             for searcher, build in SEARCHERS.items():
-                loss, wall = fit(trainable(problem, seconds), space, build(seed), trials, SLOTS)
+                losses, wall = fit(trainable(problem, seconds), space, build(seed), trials, SLOTS)
                 cell = {"problem": name, "searcher": searcher, "seed": seed}
-                rows.append({**cell, "loss": loss, "wall": round(wall, 1)})
+                rows.append({**cell, "loss": min(losses), "wall": round(wall, 1)})
                 click.echo(json.dumps(rows[-1]))
     for name in problems.split(","):
         for searcher in SEARCHERS:

@@ -69,8 +69,8 @@ def command(
         base = None
         for name in only or SEARCHERS:
             space, limited = {**SPACE, "seconds": seconds}, slots if limit else None
-            best, wall = fit(trial, space, SEARCHERS[name](), trials, limited)
+            losses, wall = fit(trial, space, SEARCHERS[name](), trials, limited)
             base = wall if base is None else base
             row = {"repeat": repeat, "searcher": name, "wall": round(wall, 2)}
-            click.echo(json.dumps({**row, "ratio": round(wall / base, 3), "best": best}))
+            click.echo(json.dumps({**row, "ratio": round(wall / base, 3), "best": min(losses)}))
     ray.shutdown()

@@ -11,13 +11,13 @@ from ray import tune
 
 
 def fit(
-    trainable: Callable[[dict[str, Any]], dict[str, float]],
+    trainable: Callable[[dict[str, Any]], dict[str, float]] | type,
     space: Mapping[str, Any],
     searcher: Any,
     trials: int,
     slots: int | None,
-) -> tuple[float, float]:
-    """Return the best loss and the wall time of a run with actors reused.
+) -> tuple[list[float], float]:
+    """Return the losses and the wall time of a run with actors reused.
 
     Raises
     ------
@@ -43,4 +43,5 @@ def fit(
         wall = time.perf_counter() - start
     if len(results) != trials or results.num_errors:
         raise RuntimeError(f"{len(results)} trials, {results.num_errors} errors: {results.errors}")
-    return float((results.get_best_result().metrics or {})["loss"]), wall
+    metrics = [results[i].metrics or {} for i in range(trials)]
+    return [float(entries["loss"]) for entries in metrics], wall
