@@ -1,7 +1,8 @@
-"""Tuners of trainings that report: raybo's, and any sampler with the rule of ASHA."""
+"""Tuners of trainings that report: raybo's, Syne Tune's, and any sampler with ASHA's rule."""
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +14,7 @@ from raybo.space.space import Space
 from raybo.study.optimizer import Optimizer
 
 _FIRST_RUNGS = {"asha": 1, "asha3": 3}  # by the name of the rule
+_SYNE_TUNE = ("syne-mobster", "syne-hypertune")
 
 
 class Tuner(Protocol):
@@ -86,14 +88,28 @@ def build(name: str, space: Space, seed: int, epochs: int) -> Tuner:
     """Return the tuner of a name.
 
     METHOD and METHOD+stop are raybo's; TUNER+asha is any tuner of the benchmarks with the rule of
-    ASHA from the first epoch on, TUNER+asha3 from the third.
+    ASHA from the first epoch on, TUNER+asha3 from the third. syne-mobster and syne-hypertune are
+    Syne Tune's.
     """
+    if name in _SYNE_TUNE:
+        return _syne_tune(space, seed, epochs, name)
     tuner, _, rule = name.partition("+")
     if rule in _FIRST_RUNGS:
         return Asha(space, seed, epochs, tuner, _FIRST_RUNGS[rule])
     if rule in ("", "stop"):
         return Own(space, seed, epochs, tuner, rule == "stop")
     raise BenchmarkError(
-        f"{name!r}: the rule {rule!r} is not known; write METHOD, METHOD+stop, TUNER+asha or "
-        "TUNER+asha3"
+        f"{name!r}: the rule {rule!r} is not known; write METHOD, METHOD+stop, TUNER+asha, "
+        f"TUNER+asha3, {' or '.join(_SYNE_TUNE)}"
     )
+
+
+def _syne_tune(space: Space, seed: int, epochs: int, name: str) -> Tuner:
+    if find_spec("syne_tune") is None:
+        raise BenchmarkError(
+            f"{name} needs Syne Tune 0.13, the last version that has it: "
+            "pip install --no-deps syne-tune==0.13.0 autograd"
+        )
+    from raybo.benchmarks.early_stopping.syne_tune import SyneTune  # noqa: PLC0415
+
+    return SyneTune(space, seed, epochs, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,17 @@ def test_asha_keeps_the_best_third_of_a_rung() -> None:
 def test_an_unknown_tuner_is_refused(name: str) -> None:
     with pytest.raises((BenchmarkError, MethodError), match="not known"):
         build(name, SPACE, 0, 10)
+
+
+@pytest.mark.parametrize("name", ["syne-mobster", "syne-hypertune"])
+def test_schedulers_of_syne_tune(name: str) -> None:
+    if find_spec("syne_tune") is None:
+        with pytest.raises(BenchmarkError, match=r"pip install --no-deps syne-tune==0\.13\.0"):
+            build(name, SPACE, 0, 10)
+        return
+    trace = simulate(build(name, SPACE, 0, 10), Networks(), SPACE, 3, 8)
+    assert trace.complete < trace.trials > 11
+    assert trace.at(8) > 50.0
 
 
 def test_results_are_continued_and_shown(tmp_path: Path) -> None:
