@@ -8,6 +8,7 @@ dimensions takes a tenth, a sixth and a third of autograd's time at 50, 200 and 
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +19,7 @@ from scipy.linalg.lapack import dtrtrs
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from raybo.acquisition.functions import ACQUISITIONS, SERIES_BELOW
-from raybo.arrays import Array
+from raybo.arrays import Array, Indices
 from raybo.errors import SurrogateError
 from raybo.lazy import Tensor, torch
 from raybo.surrogate.gp import GP, LEAST_VARIANCE, Posterior
@@ -40,11 +41,20 @@ class Score(NamedTuple):
 class ByCovariances:
     """An acquisition, compared with `level`, as a function of the covariances with the data.
 
-    `noise` is the variance that a value has beside the function's, where values count.
+    `noise` is the variance that a value has beside the function's, where values count. Points
+    are given all rows, or the first `seen` of them, as in `GP.posterior`.
     """
 
-    def __init__(self, gp: GP, name: str, level: float, noise: float = 0.0) -> None:
-        self.level, self.score, self.noise = level, _SCORES[name], noise
+    def __init__(
+        self,
+        gp: GP,
+        name: str,
+        level: float,
+        noise: float = 0.0,
+    ) -> None:
+        self.score, self.noise = SCORES[name], noise
+        self.level: float | Array = level
+        self.seen: Indices | None = None
         self.mean = float(gp.mean)
         self.alpha = gp.alpha.numpy()
         self.chol = np.asfortranarray(gp.chol.numpy())
@@ -58,6 +68,8 @@ class ByCovariances:
         the derivatives in them are (a, b) has the derivative a alpha - 2 b L^-T L^-1 K in K.
         """
         half = _solve(self.chol, K, trans=0)
+        if self.seen is not None:
+            half *= np.arange(len(self.chol)) < self.seen[..., None]
         left = variance - np.einsum("ij,ij->i", half, half)
         own = np.maximum(left, LEAST_VARIANCE) + self.noise
         score = self.score(K @ self.alpha + self.mean, own, self.level)
@@ -67,6 +79,14 @@ class ByCovariances:
         W += score.by_mean[:, None] * self.alpha
         return score.value, W
 
+    def level_as(self, X: Tensor) -> Tensor:
+        """The level as a tensor like X."""
+        return torch.as_tensor(self.level, dtype=X.dtype)
+
+    def seen_as(self, X: Tensor) -> Tensor | None:
+        """The numbers of rows that points are given, where X is."""
+        return None if self.seen is None else torch.as_tensor(self.seen, device=X.device)
+
 
 class ClosedForm:
     """An acquisition, compared with `level`, of a process with a stationary kernel on the CPU."""
@@ -75,7 +95,7 @@ class ClosedForm:
         kernel = gp.kernel
         if not isinstance(kernel, Stationary):
             raise SurrogateError(f"a closed form needs a stationary kernel, this is {kernel}")
-        self.gp, self.level, self.plain = gp, level, ACQUISITIONS[name]
+        self.gp, self.plain = gp, ACQUISITIONS[name]
         self.by_covariances = ByCovariances(gp, name, level, noise)
         self.noise = noise
         self.matern = kernel.shape == "matern52"
@@ -88,9 +108,8 @@ class ClosedForm:
 
     def __call__(self, X: Tensor) -> Tensor:
         """Values (m,), differentiable by autograd like any acquisition."""
-        mean, variance = self.gp.posterior(X)
-        level = torch.as_tensor(self.level, dtype=X.dtype)
-        return self.plain(Posterior(mean, variance + self.noise), level)
+        mean, variance = self.gp.posterior(X, seen=self.by_covariances.seen_as(X))
+        return self.plain(Posterior(mean, variance + self.noise), self.by_covariances.level_as(X))
 
     def with_gradient(self, X: Array) -> tuple[Array, Array]:
         """Values (m,) and gradients (m, d).
@@ -123,7 +142,7 @@ class ClosedFormAdditive:
         kernel = gp.kernel
         if not isinstance(kernel, Additive):
             raise SurrogateError(f"this closed form needs an additive kernel, not {kernel}")
-        self.plain, self.level, self.gp = ACQUISITIONS[name], level, gp
+        self.plain, self.gp = ACQUISITIONS[name], gp
         self.by_covariances = ByCovariances(gp, name, level)
         index, ordered, unordered = (part.numpy() for part in kernel.layout)
         self.index, self.ordered = index[:, None], ordered[:, None]  # (g, 1, c)
@@ -137,7 +156,8 @@ class ClosedFormAdditive:
 
     def __call__(self, X: Tensor) -> Tensor:
         """Values (m,), differentiable by autograd like any acquisition."""
-        return self.plain(self.gp.posterior(X), torch.as_tensor(self.level, dtype=X.dtype))
+        found = self.gp.posterior(X, seen=self.by_covariances.seen_as(X))
+        return self.plain(found, self.by_covariances.level_as(X))
 
     def with_gradient(self, X: Array) -> tuple[Array, Array]:
         """Values (m,) and gradients (m, d)."""
@@ -190,6 +210,17 @@ class ClosedFormProjected:
         return value, 0.5 * (gradient * (np.abs(P) < 1.0)) @ self.rows
 
 
+Form = ClosedForm | ClosedFormAdditive
+
+
+def giving_first(f: Form, level: Array, seen: Indices) -> Form:
+    """`f` compared with a level for each point (m,), given the first `seen` (m,) rows only."""
+    found = copy.copy(f)
+    found.by_covariances = copy.copy(f.by_covariances)
+    found.by_covariances.level, found.by_covariances.seen = level, seen
+    return found
+
+
 def _solve(chol: Array, rows: Array, trans: int) -> Array:
     """L^-1 r for each row r, or L^-T r."""
     return np.asarray(dtrtrs(chol, rows.T, lower=1, trans=trans)[0].T)
@@ -217,25 +248,25 @@ def log_h(z: Array) -> tuple[Array, Array]:
     return value, slope
 
 
-def _score_log_ei(mean: Array, variance: Array, best: float) -> Score:
+def _score_log_ei(mean: Array, variance: Array, best: float | Array) -> Score:
     sd = np.sqrt(variance)
     z = (best - mean) / sd
     value, slope = log_h(z)
     return Score(value + np.log(sd), -slope / sd, (1.0 - slope * z) / (2.0 * variance))
 
 
-def _score_ei(mean: Array, variance: Array, best: float) -> Score:
+def _score_ei(mean: Array, variance: Array, best: float | Array) -> Score:
     log_gain, by_mean, by_variance = _score_log_ei(mean, variance, best)
     gain = np.exp(log_gain)
     return Score(gain, gain * by_mean, gain * by_variance)
 
 
-def _score_ucb(mean: Array, variance: Array, beta: float) -> Score:
+def _score_ucb(mean: Array, variance: Array, beta: float | Array) -> Score:
     bonus = np.sqrt(beta * variance)
     return Score(bonus - mean, -np.ones_like(mean), 0.5 * bonus / variance)
 
 
-def _score_log_below(mean: Array, variance: Array, bound: float) -> Score:
+def _score_log_below(mean: Array, variance: Array, bound: float | Array) -> Score:
     sd = np.sqrt(variance)
     z = (bound - mean) / sd
     value = log_ndtr(z)
@@ -243,7 +274,7 @@ def _score_log_below(mean: Array, variance: Array, bound: float) -> Score:
     return Score(value, -slope / sd, -slope * z / (2.0 * variance))
 
 
-_SCORES: dict[str, Callable[[Array, Array, float], Score]] = {
+SCORES: dict[str, Callable[[Array, Array, float | Array], Score]] = {
     "log_ei": _score_log_ei,
     "ei": _score_ei,
     "ucb": _score_ucb,

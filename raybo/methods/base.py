@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -180,6 +180,15 @@ class Data:
             dropped_memos=tuple(memo for i, memo in enumerate(self.memos) if i not in kept),
         )
 
+    def after(self, number: int, X: Array, memos: Iterable[Memo]) -> Data:
+        """The data of trial `number`, with more pending points X (k, d) and their memos."""
+        return replace(
+            self,
+            number=number,
+            pending=np.concatenate([self.pending, X]),
+            pending_memos=(*self.pending_memos, *memos),
+        )
+
     def best_rows(self, n: int = 3) -> Array:
         """The n rows of least loss, best first; those within all bounds before the others."""
         return np.asarray(self.X[np.lexsort((self.loss, ~self.feasible))[:n]])
@@ -208,11 +217,18 @@ class Proposal:
     memo: dict[str, Any] = field(default_factory=dict)
 
 
+def proposals_at(X: Array, memo: dict[str, Any]) -> list[Proposal]:
+    """Proposals of the rows X (k, d), the first of which notes what was learnt."""
+    return [Proposal(x=x, memo={} if i else memo) for i, x in enumerate(X)]
+
+
 class Method(Protocol):
     """A search method, built once per study as `Class(space, **options)`; `self` never changes.
 
     One with `reads_data = False` is given no trials, so that its proposals cost the same after
-    ten trials and after ten thousand.
+    ten trials and after ten thousand. One with `propose_many(data, rngs)` is asked for several
+    points at a time where workers wait for them; it returns at least one, the first of `rngs` is
+    for the first of them, and with one generator it does what `propose` does.
     """
 
     @property
@@ -221,6 +237,15 @@ class Method(Protocol):
 
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
         """Next point to evaluate."""
+
+
+def ask_method(method: Method, data: Data, rngs: Sequence[np.random.Generator]) -> list[Proposal]:
+    """Return at least one proposal, and as many as the method makes at a time for `rngs`."""
+    many = getattr(method, "propose_many", None)
+    if len(rngs) == 1 or many is None:
+        return [method.propose(data, rngs[0])]
+    found: list[Proposal] = many(data, rngs)
+    return found
 
 
 def lane_of(number: int, lanes: int) -> int:

@@ -98,8 +98,11 @@ class Sum:
 
     def with_gradient(self, X: Array) -> tuple[Array, Array]:
         """Values (m,) and gradients (m, d)."""
-        found, gradients = zip(*(with_gradient(part, X) for part in self.parts), strict=True)
-        return np.sum(found, axis=0), np.sum(gradients, axis=0)
+        value, gradient = np.zeros(len(X)), np.zeros_like(X)
+        for part in self.parts:
+            more, slope = with_gradient(part, X)
+            value, gradient = value + more, gradient + slope
+        return value, gradient
 
 
 def _outcomes(data: Data) -> Iterator[tuple[str, tuple[Array, Array]]]:

@@ -34,14 +34,23 @@ def weighed_acquisition(
     Where trials fail or have bounds, "ei" is taken by its logarithm: log EI + log P has its
     maximum where EI * P has it.
     """
-    name = "log_ei" if name == "ei" and success.parts else name
     best = incumbent(gp, data) if best is None else best
-    return success.weigh(acquisition_of(gp, name, best, len(data.loss)))
+    return success.weigh(acquisition_of(gp, named(name, success), best, len(data.loss)))
+
+
+def named(name: str, success: Feasibility) -> str:
+    """Name of the acquisition to take for the one called `name`."""
+    return "log_ei" if name == "ei" and success.parts else name
+
+
+def level_of(gp: GP, name: str, best: Tensor, n: int) -> Tensor:
+    """What the acquisition called `name` compares a posterior of n told rows with."""
+    return best.new_tensor(exploration(gp.X.shape[1], n)) if name == "ucb" else best
 
 
 def acquisition_of(gp: GP, name: str, best: Tensor, n: int) -> Acquisition:
     """The acquisition called `name` of a model of n told rows."""
-    level = best.new_tensor(exploration(gp.X.shape[1], n)) if name == "ucb" else best
+    level = level_of(gp, name, best, n)
     if gp.X.device.type == "cpu":
         if isinstance(gp.kernel, Stationary):
             return ClosedForm(gp, name, float(level))

@@ -7,7 +7,7 @@ import logging
 import numbers
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice
@@ -17,7 +17,7 @@ import numpy as np
 
 from raybo.arrays import Array
 from raybo.errors import ObjectiveError, SpaceExhausted, StudyError, SurrogateError
-from raybo.methods.base import FULL, Data, Effort, Method, Proposal, lane_of
+from raybo.methods.base import FULL, Data, Effort, Method, Proposal, ask_method, lane_of
 from raybo.space.any_space import AnySpace
 from raybo.study.curves import Course, course_of, expected_losses
 from raybo.study.objective import Objective, finite_number
@@ -30,6 +30,9 @@ logger = logging.getLogger(__name__)
 _FRESH_DRAWS = 200  # random points tried for a duplicate before a finite space is enumerated
 _MANY_TRIALS = 500  # with fewer no fit takes long
 _SLOW_SECONDS = 5.0  # for a proposal, after which a user is told why nothing happens
+# Trials proposed from one search, at most: the first of them waits for the others, and with 1,000
+# pending points the model takes as long as they do.
+MOST_AT_ONCE = 64
 _LISTED = 100_000  # points of it, at most: where few are allowed, the next may be far away
 
 
@@ -82,16 +85,45 @@ class Study:
         With less than full effort a method takes less care and less time.
         """
         number = self.next_number if number is None else number
-        if number in self.trials:
-            raise StudyError(f"trial {number} was asked before; a trial is asked once")
+        return self._ask([number], self.data(number, effort))[0]
+
+    def ask_many(self, numbers: Sequence[int], effort: Effort = FULL) -> Iterator[list[Trial]]:
+        """Propose the trials of these numbers, some at a time, with no result between them.
+
+        With full effort they are those of `ask`, one by one. With less they share what they can.
+        """
+        if effort == FULL:
+            yield from ([self.ask(number, effort)] for number in numbers)
+            return
+        data, left = self.data(numbers[0], effort), list(numbers)
+        while left:
+            trials = self._ask(left[:MOST_AT_ONCE], data)
+            del left[: len(trials)]
+            yield trials
+            if left:
+                data = data.after(left[0], self._stack(trials), [t.memo for t in trials])
+
+    def _ask(self, numbers: Sequence[int], data: Data) -> list[Trial]:
+        """Propose the first of these trials, at least one: as many as the method makes."""
+        for number in numbers:
+            if number in self.trials:
+                raise StudyError(f"trial {number} was asked before; a trial is asked once")
         self._check_exhausted()
-        rng = np.random.default_rng([self.seed, number])
+        rngs = [np.random.default_rng([self.seed, number]) for number in numbers]
         try:
-            with self._said_if_slow(number):
-                proposal = self.method.propose(self.data(number, effort), rng)
+            with self._said_if_slow(numbers[0]):
+                proposals = ask_method(self.method, data, rngs)
         except SurrogateError as error:
-            logger.warning("trial %d is a random point, since the model failed: %s", number, error)
-            proposal = Proposal(config=self.space.draw(rng))
+            text = "trial %d is a random point, since the model failed: %s"
+            logger.warning(text, numbers[0], error)
+            proposals = [Proposal(config=self.space.draw(rngs[0]))]
+        return [
+            self._add(number, proposal, rng)
+            for number, proposal, rng in zip(numbers, proposals, rngs, strict=False)
+        ]
+
+    def _add(self, number: int, proposal: Proposal, rng: np.random.Generator) -> Trial:
+        """Add the trial of a proposal, or of another point near it if it cannot be evaluated."""
         config = self.space.decode(proposal.x) if proposal.config is None else proposal.config
         memo = dict(proposal.memo)
         moved = self._allowed(config)

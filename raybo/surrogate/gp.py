@@ -62,8 +62,14 @@ class GP:
         m = likeliest_mean(chol, y) if mean is None else torch.as_tensor(mean).to(y)
         return cls(kernel, theta, X, y, m, chol, _solve(chol, y - m[..., None]), own)
 
-    def posterior(self, X: Tensor, part: int | None = None) -> Posterior:
-        """Posterior of the function at X, or of term `part` of a sum of kernels."""
+    def posterior(
+        self, X: Tensor, part: int | None = None, seen: Tensor | None = None
+    ) -> Posterior:
+        """Posterior of the function at X, or of term `part` of a sum of kernels.
+
+        The variance of each point is given the first `seen` rows (m,) or () only, if it is given:
+        they have the first rows of the factor. The rows left out must be at their mean.
+        """
         kernel, theta = self.kernel, self.theta
         if part is not None:
             if not isinstance(kernel, Terms):
@@ -74,6 +80,8 @@ class GP:
         if part is None:
             mean = mean + self.mean[..., None]
         half = torch.linalg.solve_triangular(self.chol, K, upper=False)
+        if seen is not None:
+            half = half * (torch.arange(len(self.X), device=X.device)[:, None] < seen)
         variance = kernel.diag(X, theta) - half.square().sum(-2)
         return Posterior(mean, variance.clamp_min(LEAST_VARIANCE))
 

@@ -9,6 +9,7 @@ searches.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,7 @@ _BACKTRACK = 0.3
 _ENOUGH = 1e-5  # a step that gains less than this share of |f| is the last: a log EI to 1e-3
 
 Rows = NDArray[np.intp]
+ByRow = Callable[[Rows], Acquisition]  # rows (m,), or () for any m -> their acquisition
 
 
 @dataclass(frozen=True)
@@ -50,25 +52,43 @@ class Lbfgsb:
         if len(region.grids) == region.dim:
             return climb_grid(f, region, X, best, rng)
         for _ in range(self.rounds if region.grids else 1):
-            X, best = self._climb(f, region, X, best)
+            X, best = self._climb(lambda _: f, region, X, best)
             if region.walled:
                 X, best = climb_by_steps(f, region, X, best, rng)
             if region.grids:
                 X, best = climb_grid(f, region, X, best, rng)
         return X, best
 
-    def _climb(self, f: Acquisition, region: Region, X: Array, best: Array) -> tuple[Array, Array]:
+    def search_each(
+        self, f: ByRow, region: Region, X: Array, best: Array, rng: np.random.Generator
+    ) -> Array:
+        """Local maxima (m, d), reached from each row of X on an acquisition of its own."""
+        if len(region.grids) < region.dim:
+            X, best = self._climb(f, region, X, best)
+        if not region.grids and not region.walled:
+            return X
+        found = X[:0]
+        for row in range(len(X)):
+            own, here, value = f(np.array(row)), X[[row]], best[[row]]
+            if region.walled:
+                here, value = climb_by_steps(own, region, here, value, rng)
+            if region.grids:
+                here, value = climb_grid(own, region, here, value, rng)
+            met = (found == here).all(axis=1).any()  # on a grid two may end at the same point
+            found = np.concatenate([found, X[[row]] if met else here])
+        return found
+
+    def _climb(self, f: ByRow, region: Region, X: Array, best: Array) -> tuple[Array, Array]:
         """Climb with the gridded columns held; keep a point only if it is better once snapped."""
         lower = np.broadcast_to(region.lower, X.shape).copy()
         upper = np.broadcast_to(region.upper, X.shape).copy()
         held = list(region.grids)
         lower[:, held] = upper[:, held] = X[:, held]
-        climbed, gain = climb(
-            f, X, lower, upper, self.max_evaluations, region.device, self.flat, _ENOUGH
-        )
+        climbing = _Climb(f, X, lower, upper, region.device, self.flat, _ENOUGH)
+        climbed, gain = climbing.run(self.max_evaluations)
         snapped = region.snap(climbed)
         if not np.array_equal(snapped, climbed):
-            gain = values(f, snapped, region.device)
+            gain = values(f(np.arange(len(X))), snapped, region.device)
         better = gain > best
         return np.where(better[:, None], snapped, X), np.where(better, gain, best)
 
@@ -103,7 +123,7 @@ def climb(
     tuple
         Points (m, d) and their values (m,), none below its start's.
     """
-    return _Climb(f, X, lower, upper, device, flat, enough).run(max_evaluations)
+    return _Climb(lambda _: f, X, lower, upper, device, flat, enough).run(max_evaluations)
 
 
 class _Climb:
@@ -111,7 +131,7 @@ class _Climb:
 
     def __init__(
         self,
-        f: Acquisition,
+        f: ByRow,
         X: Array,
         lower: Array,
         upper: Array,
@@ -123,7 +143,7 @@ class _Climb:
         self.lower, self.upper = lower, upper
         self.X = np.clip(X, lower, upper)
         m, d = X.shape
-        self.F, self.G = self._evaluate(self.X)
+        self.F, self.G = self._evaluate(self.X, np.arange(m))
         self.S, self.Y = np.zeros((2, _MEMORY, m, d))  # steps, changes of gradient; newest first
         self.rho = np.zeros((_MEMORY, m))
         self.count = np.zeros(m, dtype=int)
@@ -141,8 +161,8 @@ class _Climb:
             self._advance(rows)
         return self.X, -self.F
 
-    def _evaluate(self, X: Array) -> tuple[Array, Array]:
-        value, gradient = with_gradient(self.f, X, self.device)
+    def _evaluate(self, X: Array, rows: Rows) -> tuple[Array, Array]:
+        value, gradient = with_gradient(self.f(rows), X, self.device)
         F, G = -value, -gradient
         bad = ~(np.isfinite(F) & np.isfinite(G).all(1))
         F[bad], G[bad] = np.inf, 0.0
@@ -154,7 +174,7 @@ class _Climb:
         step = self.step[rows, None] * self.direction[rows]
         new = np.clip(X + step, self.lower[rows], self.upper[rows])
         moved = new - X
-        F, gradient = self._evaluate(new)
+        F, gradient = self._evaluate(new, rows)
         decrease = self.F[rows] - F
         ok = decrease >= -_ARMIJO * (G * moved).sum(1)
         ok &= np.isfinite(F)

@@ -13,6 +13,7 @@ differs from raybo/methods/addgp/published.py:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +30,8 @@ from raybo.methods.addgp.groups import (
     first_groups,
 )
 from raybo.methods.addgp.search import best_of_each_group, exploration_of
-from raybo.methods.base import Data, Proposal
+from raybo.methods.base import Data, Proposal, proposals_at
+from raybo.methods.in_turn import best_in_turn
 from raybo.methods.model import fitted_gp, unordered_columns, with_pending
 from raybo.methods.options import check_count, check_seconds, require_flat
 from raybo.methods.search import search_region, success_of, untried, weighed_acquisition
@@ -64,24 +66,31 @@ class AddGp:
 
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
         """Maximum of the log expected improvement under the additive model of the data."""
+        return self.propose_many(data, [rng])[0]
+
+    def propose_many(self, data: Data, rngs: Sequence[np.random.Generator]) -> list[Proposal]:
+        """Maxima of the log expected improvement, each given those before it."""
         if data.needs_design(self.n_init or design_size(self.space.dim)):
-            return Proposal(x=sobol_point(self.space, data.number, data.seed))
+            return [Proposal(x=sobol_point(self.space, data.number, data.seed))]
         with one_thread():
             gp, memo = self.model(data)
             success = success_of(self.space, data)
             gp = with_pending(gp, data, success.walls)
-            f = weighed_acquisition(gp, "log_ei", data, success)
 
-            def region() -> Region:
+            def region(rng: np.random.Generator) -> Region:
                 found = search_region(self.space, data, rng)
                 best = best_of_each_group(gp, found.starts, exploration_of(gp, len(data.loss)))
                 return replace(found, starts=np.concatenate([best[None], found.starts]))
 
+            if len(rngs) > 1 and self.seconds is None:
+                X = best_in_turn(gp, "log_ei", data, success, self.space, region, rngs)
+                return proposals_at(X, memo | success.memo)
+            f, rng = weighed_acquisition(gp, "log_ei", data, success), rngs[0]
             search: Maximizer = Lbfgsb(data.effort.n_starts, data.effort.max_evaluations)
             if self.seconds is not None:
-                search = Timed(search, lambda: region().starts, self.seconds)
-            x = search(untried(f, self.space, data), region(), rng)
-        return Proposal(x=x, memo=memo | success.memo)
+                search = Timed(search, lambda: region(rng).starts, self.seconds)
+            x = search(untried(f, self.space, data), region(rng), rng)
+        return [Proposal(x=x, memo=memo | success.memo)]
 
     def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
         """The process of the told rows, and what to remember of it."""

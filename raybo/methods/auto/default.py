@@ -22,7 +22,7 @@ from raybo.arrays import Array
 from raybo.errors import SurrogateError
 from raybo.methods.addtree.default import AddTree
 from raybo.methods.auto.shares import log_densities, shares
-from raybo.methods.base import NOTED, Data, Memo, Method, Proposal
+from raybo.methods.base import NOTED, Data, Memo, Method, Proposal, ask_method
 from raybo.methods.bo.default import Bo
 from raybo.methods.egp.default import Egp
 from raybo.methods.model import Modelled, in_losses
@@ -71,28 +71,56 @@ class Auto:
 
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
         """Next point of a member drawn by its share."""
+        return self.propose_many(data, [rng])[0]
+
+    def propose_many(self, data: Data, rngs: Sequence[np.random.Generator]) -> list[Proposal]:
+        """Next points of members drawn by their shares, those of a member together."""
         if self.only is not None:
-            return self.only.propose(data, rng)
+            return ask_method(self.only, data, rngs)
         if data.needs_design(self.n_init or design_size(self.space.dim)):
-            return Proposal(x=sobol_point(self.space, data.number, data.seed))
+            return [Proposal(x=sobol_point(self.space, data.number, data.seed))]
         data = data.thinned()
         with one_thread():
             views = self._views(data)
             share = self._shares(views, data)
-            name = str(rng.choice(list(share), p=list(share.values())))
-            view = views[name]
-            found = self.methods[name].propose(view.data, rng)
-            x = np.asarray(found.x)
-            expected = {name: _expected(view.gp, data, x) for name, view in views.items()}
-        noted = {name: view.memo for name, view in views.items()}
-        noted[name] = noted[name] | found.memo
-        memo = {
-            "member": name,
-            "shares": {name: round(part, 3) for name, part in share.items()},
-            "expected": expected,
-            NOTED: {name: memo for name, memo in noted.items() if memo},
-        }
-        return Proposal(x=x, memo=memo)
+            names = [str(rng.choice(list(share), p=list(share.values()))) for rng in rngs]
+            found: list[tuple[str, Proposal]] = []
+            for name in dict.fromkeys(names):
+                own = [rng for rng, drawn in zip(rngs, names, strict=True) if drawn == name]
+                found += self._of_member(name, views[name].data, own, found)
+            X = np.array([one.x for _, one in found])
+            expected = {name: _expected(view.gp, data, X) for name, view in views.items()}
+        learnt = {name: view.memo for name, view in views.items()}
+        proposals = []
+        for i, (name, one) in enumerate(found):
+            noted = {**learnt, name: learnt.get(name, {}) | one.memo}
+            memo = {
+                "member": name,
+                "shares": {name: round(part, 3) for name, part in share.items()},
+                "expected": {name: pairs[i] for name, pairs in expected.items()},
+                NOTED: {name: memo for name, memo in noted.items() if memo},
+            }
+            proposals.append(Proposal(x=one.x, memo=memo))
+            learnt = {}  # noted with the first
+        return proposals
+
+    def _of_member(
+        self,
+        name: str,
+        data: Data,
+        rngs: Sequence[np.random.Generator],
+        before: Sequence[tuple[str, Proposal]],
+    ) -> list[tuple[str, Proposal]]:
+        """Proposals of a member, one for each generator, given those before."""
+        found: list[tuple[str, Proposal]] = []
+        while len(found) < len(rngs):
+            pending = [*before, *found]
+            X = np.array([one.x for _, one in pending]).reshape(-1, self.space.dim)
+            memos = [one.memo if owner == name else {} for owner, one in pending]
+            seen = data.after(data.number, X, memos) if pending else data
+            more = ask_method(self.methods[name], seen, rngs[len(found) :])
+            found += [(name, one) for one in more]
+        return found
 
     def beliefs(self, data: Data) -> list[tuple[float, GP]]:
         """The models of the members, each with its share."""
@@ -154,9 +182,11 @@ def view_of(name: str, method: Modelled, data: Data) -> View:
     return View(replace(seen, pending_memos=(*seen.pending_memos, memo)), gp, memo)
 
 
-def _expected(gp: GP, data: Data, x: Array) -> list[float]:
-    """Mean and deviation of the loss at x, to be held against what comes."""
-    return [float(f"{part[0]:.6g}") for part in in_losses(gp, data.loss, x[None])]
+def _expected(gp: GP, data: Data, X: Array) -> list[list[float]]:
+    """Mean and deviation of the loss at each row of X, to be held against what comes."""
+    means, spreads = in_losses(gp, data.loss, X)
+    pairs = zip(means, spreads, strict=True)
+    return [[float(f"{part:.6g}") for part in pair] for pair in pairs]
 
 
 def members_of(space: AnySpace) -> tuple[str, ...]:

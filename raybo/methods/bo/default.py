@@ -8,19 +8,20 @@ al. 2024), which keeps it useful in hundreds of dimensions; fitted noise; log ex
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from raybo.acquisition.maximizers.base import Acquisition, Maximizer
+from raybo.acquisition.maximizers.base import Acquisition, Maximizer, Region
 from raybo.acquisition.maximizers.cma import CmaEs
 from raybo.acquisition.maximizers.direct import Direct
 from raybo.acquisition.maximizers.elastic import Elastic, largest_multiple
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
-from raybo.methods.base import Data, Proposal
+from raybo.methods.base import Data, Proposal, proposals_at
 from raybo.methods.feasibility import Feasibility
+from raybo.methods.in_turn import best_in_turn
 from raybo.methods.model import fitted_gp, mixed_kernel, with_pending
 from raybo.methods.options import check_choice, check_count, check_device, require_columns
 from raybo.methods.search import (
@@ -61,17 +62,27 @@ class Bo:
 
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
         """Maximum of the acquisition under the model of the data."""
+        return self.propose_many(data, [rng])[0]
+
+    def propose_many(self, data: Data, rngs: Sequence[np.random.Generator]) -> list[Proposal]:
+        """Maxima of the acquisition, each given those before it."""
         if data.needs_design(self.n_init or design_size(self.space.dim)):
-            return Proposal(x=sobol_point(self.space, data.number, data.seed))
-        data = data.thinned()
+            return [Proposal(x=sobol_point(self.space, data.number, data.seed))]
+        data, rng = data.thinned(), rngs[0]
         with one_thread():
             gp, memo = self.model(data)
             success = success_of(self.space, data)
             gp = with_pending(gp, data, success.walls)
-            f = self._acquisition(data, success)
-            region = search_region(self.space, data, rng, self.device)
-            x = self._maximizer(gp, f, data)(f(gp), region, rng)
-        return Proposal(x=x, memo=memo | success.memo)
+
+            def region(rng: np.random.Generator) -> Region:
+                return search_region(self.space, data, rng, self.device)
+
+            if len(rngs) > 1 and self.maximizer == "lbfgsb":
+                X = best_in_turn(gp, self.acquisition, data, success, self.space, region, rngs)
+            else:
+                f = self._acquisition(data, success)
+                X = self._maximizer(gp, f, data)(f(gp), region(rng), rng)[None]
+        return proposals_at(X, memo | success.memo)
 
     def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
         """The process of the told rows, and what to remember of it.

@@ -10,17 +10,19 @@ egp-functions` show it beside the paper's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from raybo.acquisition.maximizers.base import Acquisition, Maximizer
+from raybo.acquisition.maximizers.base import Acquisition, Maximizer, Region
 from raybo.acquisition.maximizers.elastic import Elastic, largest_multiple
 from raybo.acquisition.maximizers.timed import Timed
-from raybo.methods.base import Data, Proposal
+from raybo.methods.base import Data, Proposal, proposals_at
 from raybo.methods.bo.default import ACQUISITIONS
+from raybo.methods.in_turn import best_in_turn
 from raybo.methods.model import fitted_gp, mixed_kernel, with_pending
 from raybo.methods.options import (
     check_choice,
@@ -72,13 +74,28 @@ class Egp:
 
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
         """Maximum of the acquisition under the model of the data."""
+        return self.propose_many(data, [rng])[0]
+
+    def propose_many(self, data: Data, rngs: Sequence[np.random.Generator]) -> list[Proposal]:
+        """Maxima of the acquisition, each given those before it.
+
+        Several points are searched without the models of longer length-scales: each costs a
+        Cholesky factor, and workers wait.
+        """
         if data.needs_design(self.n_init or design_size(self.space.dim)):
-            return Proposal(x=sobol_point(self.space, data.number, data.seed))
-        data = data.thinned()
+            return [Proposal(x=sobol_point(self.space, data.number, data.seed))]
+        data, rng = data.thinned(), rngs[0]
         with one_thread():
             gp, memo = self.model(data)
             success = success_of(self.space, data)
             gp = with_pending(gp, data, success.walls)
+
+            def region(rng: np.random.Generator) -> Region:
+                return search_region(self.space, data, rng, self.device)
+
+            if len(rngs) > 1 and self.seconds is None:
+                X = best_in_turn(gp, self.acquisition, data, success, self.space, region, rngs)
+                return proposals_at(X, memo | success.memo)
 
             def f(gp: GP) -> Acquisition:
                 gain = weighed_acquisition(gp, self.acquisition, data, success)
@@ -86,13 +103,11 @@ class Egp:
 
             family = cache(acquisition_family(gp, f))
             search: Maximizer = Elastic(family, largest_multiple(gp), data.effort.n_starts)
-            region = search_region(self.space, data, rng, self.device)
+            starts = region(rng)
             if self.seconds is not None:
-                search = Timed(
-                    search, lambda: search_region(self.space, data, rng).starts, self.seconds
-                )
-            x = search(f(gp), region, rng)
-        return Proposal(x=x, memo=memo | success.memo)
+                search = Timed(search, lambda: region(rng).starts, self.seconds)
+            x = search(f(gp), starts, rng)
+        return [Proposal(x=x, memo=memo | success.memo)]
 
     def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
         """The process of the told rows, and what to remember of it."""

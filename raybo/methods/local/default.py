@@ -9,14 +9,16 @@ point is where log EI is highest in the region; TuRBO draws it from the posterio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from raybo.acquisition.maximizers.base import values
+from raybo.acquisition.maximizers.base import Region, values
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
-from raybo.methods.base import Data, Proposal
+from raybo.methods.base import Data, Proposal, proposals_at
+from raybo.methods.in_turn import best_in_turn
 from raybo.methods.local.trust_region import LENGTH, confine, length_of
 from raybo.methods.model import fitted_gp, mixed_kernel, unordered_columns, with_pending
 from raybo.methods.options import check_count, require_flat
@@ -43,20 +45,36 @@ class Local:
 
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
         """Maximum of the log expected improvement in the trust region."""
+        return self.propose_many(data, [rng])[0]
+
+    def propose_many(self, data: Data, rngs: Sequence[np.random.Generator]) -> list[Proposal]:
+        """Maxima of the log expected improvement, each given those before it."""
         if data.needs_design(self.n_init or design_size(self.space.dim)):
-            return Proposal(x=sobol_point(self.space, data.number, data.seed))
+            return [Proposal(x=sobol_point(self.space, data.number, data.seed))]
         with one_thread():
             gp, memo = self.model(data)
             success = success_of(self.space, data)
             gp = with_pending(gp, data, success.walls)
-            f = untried(weighed_acquisition(gp, "log_ei", data, success), self.space, data)
-            whole, length = search_region(self.space, data, rng), length_of(data)
-            search = Lbfgsb(data.effort.n_starts, data.effort.max_evaluations)
-            centre, unordered = data.best_rows(1)[0], unordered_columns(self.space)
-            x = search(f, confine(whole, centre, length, unordered, rng), rng)
-            if np.isneginf(values(f, x[None])).all():  # nothing is left in the region
-                x = search(f, whole, rng)
-        return Proposal(x=x, memo=memo | success.memo | {LENGTH: length})
+            length, centre = length_of(data), data.best_rows(1)[0]
+            unordered = unordered_columns(self.space)
+
+            def confined(whole: Region, rng: np.random.Generator) -> Region:
+                return confine(whole, centre, length, unordered, rng)
+
+            def region(rng: np.random.Generator) -> Region:
+                return confined(search_region(self.space, data, rng), rng)
+
+            if len(rngs) > 1:
+                X = best_in_turn(gp, "log_ei", data, success, self.space, region, rngs)
+            else:
+                f = untried(weighed_acquisition(gp, "log_ei", data, success), self.space, data)
+                search = Lbfgsb(data.effort.n_starts, data.effort.max_evaluations)
+                whole, rng = search_region(self.space, data, rngs[0]), rngs[0]
+                X = search(f, confined(whole, rng), rng)[None]
+                if np.isneginf(values(f, X)).all():  # nothing is left in the region
+                    X = search(f, whole, rng)[None]
+        found = proposals_at(X, memo | success.memo)
+        return [replace(one, memo=one.memo | {LENGTH: length}) for one in found]
 
     def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
         """The process of the told rows, and what to remember of it."""

@@ -11,14 +11,17 @@ to 85 from three draws of two directions). `raybo bench rpp-rotated` is the task
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.lazy import torch
-from raybo.methods.base import Data, Proposal
+from raybo.methods.base import Data, Proposal, proposals_at
+from raybo.methods.in_turn import best_in_turn
 from raybo.methods.model import fitted_gp, with_pending
 from raybo.methods.options import check_count, require_ordered
 from raybo.methods.search import search_region, success_of, untried, weighed_acquisition
@@ -52,18 +55,25 @@ class Ridge:
 
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
         """Maximum of the log expected improvement under the model of the data."""
+        return self.propose_many(data, [rng])[0]
+
+    def propose_many(self, data: Data, rngs: Sequence[np.random.Generator]) -> list[Proposal]:
+        """Maxima of the log expected improvement, each given those before it."""
         if data.needs_design(self.n_init or ROWS_PER_COLUMN * self.space.dim):
-            return Proposal(x=sobol_point(self.space, data.number, data.seed))
+            return [Proposal(x=sobol_point(self.space, data.number, data.seed))]
         data = data.thinned()
         with one_thread():
             gp, memo = self.model(data)
             success = success_of(self.space, data)
             gp = with_pending(gp, data, success.walls)
-            f = weighed_acquisition(gp, "log_ei", data, success)
-            region = search_region(self.space, data, rng)
-            search = Lbfgsb(data.effort.n_starts, data.effort.max_evaluations)
-            x = search(untried(f, self.space, data), region, rng)
-        return Proposal(x=x, memo=memo | success.memo)
+            region = partial(search_region, self.space, data)
+            if len(rngs) > 1:
+                X = best_in_turn(gp, "log_ei", data, success, self.space, region, rngs)
+            else:
+                f = weighed_acquisition(gp, "log_ei", data, success)
+                search = Lbfgsb(data.effort.n_starts, data.effort.max_evaluations)
+                X = search(untried(f, self.space, data), region(rngs[0]), rngs[0])[None]
+        return proposals_at(X, memo | success.memo)
 
     def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
         """The process of the told rows, and what to remember of it."""

@@ -82,13 +82,14 @@ class Proposer:
         try:
             study = self._updated_study(call)
             start = last = first = time.perf_counter()
-            for number in call.numbers:
-                if trials and last + statistics.median(self._recent) > first + call.seconds:
-                    break
-                trials.append(encode(study.ask(number, call.effort), study.space))
+            for asked in study.ask_many(call.numbers, call.effort):
+                first_of_all = not trials
+                trials += [encode(trial, study.space) for trial in asked]
                 last, before = time.perf_counter(), last
                 self._recent.append(last - before)
-                first = first if len(trials) > 1 else last
+                first = last if first_of_all else first
+                if last + statistics.median(self._recent) > first + call.seconds:
+                    break
         except RayboError as error:
             return Proposals(trials, time.perf_counter() - start, error)
         return Proposals(trials, time.perf_counter() - start)
