@@ -115,7 +115,8 @@ class Data:
 
     def last_fit(self, *keys: str) -> Memo | None:
         """Memo of the latest fit that holds all `keys`; None before the first."""
-        fits = (memo for memo in self.all_memos if {"fitted", *keys} <= memo.keys())
+        noted = (memo for memo in self.all_memos if "fitted" in memo)
+        fits = (memo for memo in noted if memo.keys() >= {*keys})
         return max(fits, key=lambda memo: int(memo["fitted"]), default=None)
 
     def is_refit_due(self, fitted: int) -> bool:

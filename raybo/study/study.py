@@ -75,7 +75,7 @@ class Study:
         self._snap = snap
         self.steps = steps or Steps()
         self.trials: dict[int, Trial] = {}  # by number, in the order of their numbers
-        self._rows: dict[int, Array] = {}
+        self._rows = np.empty((0, space.dim if space.dense else 0))  # of the trials, by number
         self._seen: set[bytes] = set()
         self._cache: dict[str, Any] = {}
 
@@ -88,11 +88,11 @@ class Study:
         return self._ask([number], self.data(number, effort))[0]
 
     def ask_many(self, numbers: Sequence[int], effort: Effort = FULL) -> Iterator[list[Trial]]:
-        """Propose the trials of these numbers, some at a time, with no result between them.
+        """Propose these trials of one lane, some at a time, with no result between them.
 
         With full effort they are those of `ask`, one by one. With less they share what they can.
         """
-        if effort == FULL:
+        if effort == FULL or self.objective.others:  # each trial weighs several metrics anew
             yield from ([self.ask(number, effort)] for number in numbers)
             return
         data, left = self.data(numbers[0], effort), list(numbers)
@@ -140,7 +140,7 @@ class Study:
         if trial.number in self.trials:
             raise StudyError(f"trial {trial.number} is in the study already")
         if self.space.dense:
-            self._rows[trial.number] = self.space.encode(trial.config)
+            self._set_row(trial.number, self.space.encode(trial.config))
         late = bool(self.trials) and trial.number < next(reversed(self.trials))
         self.trials[trial.number] = trial
         if late:
@@ -236,7 +236,6 @@ class Study:
         """Forget a pending trial that will never be evaluated; its number is free again."""
         trial = self._pending_trial(number)
         del self.trials[number]
-        self._rows.pop(number, None)
         self._seen.discard(self._key(trial.config))
 
     def predict(self, configs: Iterable[Mapping[str, Any]]) -> tuple[Array, Array]:
@@ -297,10 +296,12 @@ class Study:
         lanes = self.method.lanes
         own = lane_of(number, lanes)
         trials = self.trials.values() if getattr(self.method, "reads_data", True) else ()
-        lane = [t for t in trials if lane_of(t.number, lanes) == own]
-        told = [t for t in lane if self.is_told(t)]
-        failed = [t for t in lane if t.state is State.FAILED and t.counts]
-        pending = [t for t in lane if t.state is State.PENDING]
+        lane = [t for t in trials if lanes == 1 or lane_of(t.number, lanes) == own]
+        done = State.DONE  # looked up once: there may be very many trials
+        others = [t for t in lane if t.state is not done]
+        told = [t for t in lane if t.state is done or self.is_told(t)]
+        failed = [t for t in others if t.state is State.FAILED and t.counts]
+        pending = [t for t in others if t.state is State.PENDING]
         loss, spread = self._losses(told, number)
         data = Data(
             number=number,
@@ -312,13 +313,18 @@ class Study:
             pending_memos=tuple(t.memo for t in pending),
             effort=effort,
             failed=self._stack(failed),
-            excess=np.array([self.objective.excess(t.extra) for t in told]),
+            excess=self._excess(told),
             failed_memos=tuple(t.memo for t in failed),
             spread=spread,
-            n_running=sum(t.state is State.PENDING for t in told),
+            n_running=sum(self.is_told(t) for t in pending),
             cache=self._cache,
         )
         return data.without_fits() if self.objective.others else data
+
+    def _excess(self, told: list[Trial]) -> Array:
+        if not self.objective.constraints:
+            return np.empty((len(told), 0))
+        return np.array([self.objective.excess(t.extra) for t in told])
 
     def is_told(self, trial: Trial) -> bool:
         """Whether something is known of its value: all of it, or the beginning of its curve."""
@@ -345,20 +351,26 @@ class Study:
 
     def _courses(self, trials: Iterable[Trial]) -> dict[int, Course]:
         """How each trial went so far, by number; failed ones are left out."""
-        none = np.empty(0)
         return {
-            t.number: course_of(t, self._rows.get(t.number, none), self.objective)
+            t.number: course_of(t, self._row(t.number), self.objective)
             for t in trials
             if t.state is not State.FAILED
         }
 
+    def _set_row(self, number: int, row: Array) -> None:
+        missing = number + 1 - len(self._rows)
+        if missing > 0:  # as many again, so that rows are seldom copied
+            more = np.empty((max(missing, len(self._rows)), len(row)))
+            self._rows = np.concatenate([self._rows, more])
+        self._rows[number] = row
+
+    def _row(self, number: int) -> Array:
+        return self._rows[number] if self.space.dense else np.empty(0)
+
     def _stack(self, trials: list[Trial]) -> Array:
-        width = self.space.dim if self.space.dense else 0
-        rows = np.empty((len(trials), width))
-        if width:
-            for i, trial in enumerate(trials):
-                rows[i] = self._rows[trial.number]
-        return rows
+        if not self.space.dense:
+            return np.empty((len(trials), 0))
+        return np.asarray(self._rows[[trial.number for trial in trials]])
 
     def _key(self, config: Mapping[str, Any]) -> bytes:
         if self.space.dense:
