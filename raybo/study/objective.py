@@ -140,6 +140,8 @@ def checked_constraints(constraints: Any) -> Constraints:
 
 def finite_number(value: Any, what: str) -> float:
     """Return `value` as a finite float; zero-dimensional arrays and tensors count as numbers."""
+    if type(value) is float and math.isfinite(value):  # by far the commonest
+        return value
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         if bool(getattr(value, "mask", False)):  # numpy's masked scalar would count as 0
             raise ObjectiveError(f"{what} a masked value, not a number")

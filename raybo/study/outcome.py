@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
 
 from raybo.errors import MALFORMED, JournalError, RayboError, StudyError
 from raybo.space.any_space import AnySpace
 from raybo.space.definition import space_from_definition
+from raybo.study.journal.bulk import in_bulk
 from raybo.study.journal.record import Record
 from raybo.study.journal.storage import Store, list_slugs, open_store
 from raybo.study.objective import Constraints, Objective
@@ -62,6 +65,7 @@ class Outcome:
         return cls.from_record(record, space, open_store(storage, name).location)
 
     @classmethod
+    @in_bulk
     def from_record(cls, record: Record, space: AnySpace, location: str) -> Self:
         """Return the study that `record` holds, which is kept at `location`."""
         header, stopped = record.header, record.stopped
@@ -90,7 +94,7 @@ class Outcome:
         """Why the last session ended, in words."""
         return self.stop.text if self.stop else "not ended"
 
-    @property
+    @cached_property
     def best_trial(self) -> Trial | None:
         """Trial with the best value; None when no trial has one."""
         return best_of(self.trials, self.goal)
@@ -189,19 +193,19 @@ def delete_study(name: str, storage: str | os.PathLike[str] = "runs") -> str:
 
 def summarize(record: Record, store: Store, slug: str) -> StudySummary:
     """Return the summary of a study; `slug` names it while its journal has no header."""
-    header, trials, stop = record.header, record.trials, _stop_of(record)
-    best = best_record(record)
+    header, stop, best = record.header, _stop_of(record), best_record(record)
+    states = Counter(entry.trial.state for entry in record.entries.values())
     return StudySummary(
         name=header.get("name", slug),
         method=header.get("method", {}).get("name", ""),
-        done=sum(trial.state is State.DONE for trial in trials),
-        failed=sum(trial.state is State.FAILED for trial in trials),
-        pending=sum(trial.state is State.PENDING for trial in trials),
+        done=states[State.DONE],
+        failed=states[State.FAILED],
+        pending=states[State.PENDING],
         best_value=None if best is None else best.value,
         mode=header.get("mode", "min"),
         state="running" if store.holder() else stop.kind if stop else "stopped",
         created=header.get("created", 0.0),
-        stopped=sum(trial.state is State.STOPPED for trial in trials),
+        stopped=states[State.STOPPED],
     )
 
 

@@ -136,5 +136,7 @@ def decode(record: TrialRecord, space: AnySpace) -> Trial:
 
 def best_of(trials: Iterable[AnyTrial], objective: Objective) -> AnyTrial | None:
     """Return the trial of the best value within the constraints; None when there is none."""
-    done = [t for t in trials if t.value is not None and objective.allows(t.extra)]
+    done = [t for t in trials if t.value is not None]
+    if objective.constraints:
+        done = [t for t in done if objective.allows(t.extra)]
     return min(done, key=lambda trial: objective.loss(trial.value or 0.0), default=None)

@@ -42,7 +42,7 @@ except ImportError:  # pragma: no cover  (the extra is installed for the tests)
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 _OPEN_ROWS = 12  # of a table; the others are folded away
 _CLEAR_LEAD = 2 / 3  # share of a method from which on its assumption is put in words
-_TABLE_TRIALS = 10_000  # the best and the failed; a browser sorts as many at once
+_TABLE_TRIALS = 2000  # the best; a browser sorts as many at once
 _TABLE_COLUMNS = 60  # parameters, those that matter most first
 
 
@@ -133,6 +133,7 @@ def _history(sheet: Sheet, optimum: float | None) -> Section | None:
     if not sheet.trials:
         return None
     note = "A star marks the best trial, red crosses those that failed."
+    note = f"{note} {sheet.sampled}".rstrip()
     return Section("History", note, [plots.plot_history(sheet, optimum)], half=True)
 
 

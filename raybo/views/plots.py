@@ -445,10 +445,16 @@ def plot_tree(sheet: Sheet) -> go.Figure:
     y = np.arange(len(found))[::-1]  # the first on top
     figure = go.Figure()
     spread = np.random.default_rng(0)
-    sizes = [len(branch.values) for branch in found]
-    at = np.repeat(y, sizes) + spread.uniform(-0.22, 0.22, sum(sizes))
-    values = np.concatenate([np.empty(0), *(branch.values for branch in found)])
-    texts = [f"trial {n}" for branch in found for n in branch.numbers]
+    shown = [np.isin(branch.numbers, [t.number for t in sheet.trials]) for branch in found]
+    lines = np.repeat(y, [which.sum() for which in shown])
+    at = lines + spread.uniform(-0.22, 0.22, len(lines))
+    parts = [branch.values[which] for branch, which in zip(found, shown, strict=True)]
+    values = np.concatenate([np.empty(0), *parts])
+    texts = [
+        f"trial {n}"
+        for branch, which in zip(found, shown, strict=True)
+        for n in np.asarray(branch.numbers)[which]
+    ]
     drawn = np.clip(values, scale.low, scale.high)
     figure.add_trace(
         _marks(len(values))(

@@ -38,7 +38,8 @@ def status_of(name: str, storage: str) -> dict[str, Any]:
     header, settings = record.header, record.session.get("settings", {})
     summary, best = summarize(record, store, slug(name)), best_record(record)
     running = summary.state == "running"
-    reasons = Counter(t.reason for t in record.trials if t.state is State.FAILED)
+    trials = (entry.trial for entry in record.entries.values())
+    reasons = Counter(t.reason for t in trials if t.state is State.FAILED)
     stopped = record.stopped or {"reason": "cut off: resume it"}
     return {
         "name": summary.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raybo.arrays import Array, Bools
+from raybo.arrays import Array, Bools, Indices
 from raybo.errors import StudyError
 from raybo.methods.base import lane_of
 from raybo.space.box import Box
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from raybo.methods.sensitivity import Surface
     from raybo.study.recommend import Recommendation
 
-_MOST_ENTRIES = 20_000_000  # of the rows of all trials: 160 MB
+MOST_TRIALS = 2000  # drawn: a browser shows as many at once, and more hide each other
+_MOST_ENTRIES = 20_000_000  # of the rows of these trials: 160 MB
 _MOST_RECOMMENDED = 1000  # trials of which a model is made in a second
 _DECADES = 2.0  # positive values that range over more are drawn on a log scale
 
@@ -99,16 +101,28 @@ class Sheet:
     outcome: Outcome
 
     @cached_property
+    def ended(self) -> list[Trial]:
+        """Trials that finished or failed, by number."""
+        return [t for t in self.outcome.trials if t.state in (State.DONE, State.FAILED)]
+
+    @cached_property
     def trials(self) -> list[Trial]:
-        """Trials that finished or failed, by number; of very many in many dimensions, a sample."""
-        ended = [t for t in self.outcome.trials if t.state in (State.DONE, State.FAILED)]
-        if not self.outcome.space.dense:
-            return ended
-        most = max(1000, _MOST_ENTRIES // self.outcome.space.dim)
-        if len(ended) <= most:
-            return ended
-        best = self.outcome.best_trial
-        return [t for i, t in enumerate(ended) if i % -(-len(ended) // most) == 0 or t is best]
+        """The trials that are drawn: those that `ended`, or a sample of very many of them."""
+        return [self.ended[i] for i in self._drawn]
+
+    @cached_property
+    def _drawn(self) -> Indices:
+        """Which of the trials that ended are drawn: those that were the best, others evenly."""
+        n, most = len(self.ended), MOST_TRIALS
+        if self.outcome.space.dense:
+            most = min(most, max(1000, _MOST_ENTRIES // self.outcome.space.dim))
+        if n <= most:
+            return np.arange(n)
+        best = self._best_after
+        better = np.flatnonzero(np.append(np.nan, best[:-1]) != best)
+        better = better[~np.isnan(best[better])]
+        both = [every[_evenly(len(every), most // 2)] for every in (better, np.arange(n))]
+        return np.unique(np.concatenate(both))
 
     @cached_property
     def values(self) -> Array:
@@ -123,12 +137,28 @@ class Sheet:
     @cached_property
     def best_so_far(self) -> Array:
         """Best value within the constraints after each of `trials`; NaN while there is none."""
+        return np.asarray(self._best_after[self._drawn])
+
+    @cached_property
+    def _best_after(self) -> Array:
         goal = self.outcome.goal
         worst = np.inf if goal.mode == "min" else -np.inf
-        kept = [t.value is not None and goal.allows(t.extra) for t in self.trials]
+        counts = [t.value is not None and goal.allows(t.extra) for t in self.ended]
+        pairs = zip(self.ended, counts, strict=True)
+        values = [t.value if counted else worst for t, counted in pairs]
         better = np.minimum if goal.mode == "min" else np.maximum
-        best = better.accumulate(np.where(kept, self.values, worst))
+        best = better.accumulate(np.array(values, dtype=float))
         return np.where(np.isinf(best), np.nan, best)
+
+    @property
+    def sampled(self) -> str:
+        """What is said where not all trials are drawn; empty where all are."""
+        if len(self.trials) == len(self.ended):
+            return ""
+        return (
+            f"Drawn are {len(self.trials):,} of {len(self.ended):,} trials, here and below: those "
+            "that were the best so far, and others evenly."
+        )
 
     @cached_property
     def best(self) -> int | None:
@@ -262,6 +292,11 @@ class Sheet:
         return loss if self.outcome.mode == "min" else -loss
 
 
+def _evenly(n: int, most: int) -> Indices:
+    """At most `most` of n indices, the first and the last among them."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp))
+
+
 def importances(outcome: Outcome) -> dict[str, float]:
     """Return the share of each parameter in the variation of the values, the largest first.
 
@@ -337,12 +372,15 @@ class Reason:
 def timeline(outcome: Outcome) -> list[tuple[int, Trial]]:
     """Return the trials with their worker slots: the first that was free at the start of each."""
     ran = [t for t in outcome.trials if t.started is not None and t.finished is not None]
-    free: list[float] = []  # when each slot is free again
+    free: list[int] = []  # slots, a heap
+    busy: list[tuple[float, int]] = []  # when a slot is free again, a heap
     placed = []
     for trial in sorted(ran, key=lambda t: t.started or 0.0):
         start, end = float(trial.started or 0.0), float(trial.finished or 0.0)
-        slot = next((i for i, at in enumerate(free) if at <= start + 1e-3), len(free))
-        free[slot : slot + 1] = [end]
+        while busy and busy[0][0] <= start + 1e-3:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        slot = heapq.heappop(free) if free else len(busy)
+        heapq.heappush(busy, (end, slot))
         placed.append((slot, trial))
     return placed
 

@@ -136,18 +136,36 @@ def test_a_scale_leaves_out_a_few_bad_values_and_no_good_one() -> None:
     np.testing.assert_allclose(logs.place(np.array([-1.0, 0.0, 1e-2, 9.0])), [0, 0, 0.5, 1])
 
 
-def test_a_sheet_keeps_the_best_trial_when_there_are_too_many_to_draw(
+def test_of_very_many_trials_every_improvement_is_drawn_and_others_evenly(
+    make_result: Make,
+) -> None:
+    result = make_result(2500)
+    sheet = Sheet(result)
+    assert len(sheet.ended) == len([t for t in result.trials if t.state is not State.PENDING])
+    assert 1000 <= len(sheet.trials) <= summary.MOST_TRIALS
+    drawn = [t.number for t in sheet.trials]
+    assert drawn == sorted(set(drawn))
+    assert max(np.diff(drawn)) <= 4
+    best = result.best_trial
+    assert sheet.best is not None
+    assert sheet.trials[sheet.best] is best
+    values = [t.value for t in sheet.ended if t.value is not None]
+    assert set(np.minimum.accumulate(values)) == set(sheet.best_so_far[sheet.done])
+    assert f"{len(drawn):,} of {len(sheet.ended):,} trials" in sheet.sampled
+
+
+def test_each_of_few_trials_is_drawn_and_nothing_is_said(make_result: Make) -> None:
+    sheet = Sheet(make_result(100))
+    assert sheet.trials == sheet.ended
+    assert sheet.sampled == ""
+
+
+def test_a_row_too_long_for_many_trials_leaves_a_thousand(
     make_result: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(summary, "_MOST_ENTRIES", 1)
-    result = make_result(2500)
-    sheet = Sheet(result)
-    ended = [t.number for t in result.trials if t.state is not State.PENDING]
-    every_third = ended[::3]  # 2500 are more than twice 1000
-    best = result.best_trial.number
-    assert [t.number for t in sheet.trials] == sorted({*every_third, best})
-    assert sheet.best is not None
-    assert sheet.trials[sheet.best].number == best
+    sheet = Sheet(make_result(1500))
+    assert 500 <= len(sheet.trials) <= 1000
 
 
 def test_no_two_trials_of_a_slot_overlap(make_result: Make) -> None:
