@@ -47,6 +47,26 @@ def checked_seed(seed: Any, recorded: int | None = None) -> int:
     return int(seed)
 
 
+class Generators(Sequence[np.random.Generator]):
+    """The random numbers of trials, each made on first use: a method may need those of a few."""
+
+    def __init__(self, seed: int, numbers: Sequence[int]) -> None:
+        self._seed = seed
+        self._numbers = numbers
+        self._made: dict[int, np.random.Generator] = {}
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(len(self))[index]]
+        number = self._numbers[index]
+        if number not in self._made:
+            self._made[number] = np.random.default_rng([self._seed, number])
+        return self._made[number]
+
+
 class Study:
     """Trials of one search, and the method that proposes the next.
 
@@ -92,7 +112,8 @@ class Study:
 
         With full effort they are those of `ask`, one by one. With less they share what they can.
         """
-        if effort == FULL or self.objective.others:  # each trial weighs several metrics anew
+        weighs = self.objective.others  # several metrics, for each trial anew
+        if effort == FULL or weighs or not self._reads_data:
             yield from ([self.ask(number, effort)] for number in numbers)
             return
         data, left = self.data(numbers[0], effort), list(numbers)
@@ -109,7 +130,7 @@ class Study:
             if number in self.trials:
                 raise StudyError(f"trial {number} was asked before; a trial is asked once")
         self._check_exhausted()
-        rngs = [np.random.default_rng([self.seed, number]) for number in numbers]
+        rngs = Generators(self.seed, numbers)
         try:
             with self._said_if_slow(numbers[0]):
                 proposals = ask_method(self.method, data, rngs)
@@ -259,7 +280,7 @@ class Study:
     @contextmanager
     def _said_if_slow(self, number: int) -> Iterator[None]:
         """Say what takes so long, while it does."""
-        if len(self.trials) < _MANY_TRIALS:
+        if len(self.trials) < _MANY_TRIALS or not self._reads_data:
             yield
             return
         text = "trial %d: still fitting a model of %d trials; the next fit comes with a tenth more"
@@ -270,6 +291,10 @@ class Study:
             yield
         finally:
             timer.cancel()
+
+    @property
+    def _reads_data(self) -> bool:
+        return getattr(self.method, "reads_data", True)
 
     @staticmethod
     def _is_tried(trial: Trial) -> bool:
@@ -295,7 +320,7 @@ class Study:
         """Return all that the method may look at when it proposes trial `number`."""
         lanes = self.method.lanes
         own = lane_of(number, lanes)
-        trials = self.trials.values() if getattr(self.method, "reads_data", True) else ()
+        trials = self.trials.values() if self._reads_data else ()
         lane = [t for t in trials if lanes == 1 or lane_of(t.number, lanes) == own]
         done = State.DONE  # looked up once: there may be very many trials
         others = [t for t in lane if t.state is not done]

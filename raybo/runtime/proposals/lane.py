@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from raybo.methods.base import FULL, Effort, lane_of
@@ -88,11 +89,15 @@ class Lane:
         """Numbers of the proposals that are ready, oldest first."""
         return [item.trial.number for item in self._ready]
 
-    def claim(self) -> int:
-        """Take the next number."""
-        number = self.next_number
-        self._claimed.add(number)
-        return number
+    def free_numbers(self) -> Iterator[int]:
+        """Numbers of the lane that are free, the smallest first."""
+        for number in itertools.count(self.next_number, self._lanes):
+            if number not in self._record.entries and number not in self._claimed:
+                yield number
+
+    def claim(self, numbers: Iterable[int]) -> None:
+        """Take free numbers."""
+        self._claimed.update(numbers)
 
     def changed(self, number: int, finished: bool) -> None:
         """Note that a trial of the record is new to the proposer, or has finished."""

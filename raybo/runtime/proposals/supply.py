@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import statistics
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import islice, takewhile
 
 from raybo.errors import SpaceExhausted
 from raybo.methods.base import FULL, lane_of
@@ -113,19 +115,15 @@ class Supply:
             seconds = max(seconds, typical_seconds(self._rate))
         wanted = min(room, buffer_size(finishes, idle, seconds, instant, self._fresh))
         share = max(1, wanted // len(self._lanes))  # lanes that compute now make theirs later
+        free = [lane for lane in self._open_lanes(limit) if not lane.calling]
+        numbers = heapq.merge(*(islice(lane.free_numbers(), share) for lane in free))
+        below = takewhile(lambda number: number < limit, numbers)
         calls: dict[int, list[int]] = {}
-        for _ in range(wanted - self._n_claimed):
-            free = [
-                lane
-                for lane in self._open_lanes(limit)
-                if not lane.calling and len(calls.get(lane.index, ())) < share
-            ]
-            if not free:
-                break
-            lane = min(free, key=lambda lane: lane.next_number)
-            calls.setdefault(lane.index, []).append(lane.claim())
-        for index, numbers in calls.items():
-            self._start_call(self._lanes[index], numbers)
+        for number in list(islice(below, max(0, wanted - self._n_claimed))):
+            calls.setdefault(lane_of(number, len(self._lanes)), []).append(number)
+        for index, claimed in calls.items():
+            self._lanes[index].claim(claimed)
+            self._start_call(self._lanes[index], claimed)
 
     @property
     def _n_claimed(self) -> int:

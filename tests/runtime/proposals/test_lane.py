@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from raybo.runtime.proposals.lane import Lane
 from raybo.runtime.proposals.proposer import Call, Proposals
 from raybo.study.journal.record import Record
@@ -13,9 +15,16 @@ def answer(*numbers: int) -> Proposals:
     return Proposals(trials, 0.5 * len(numbers))
 
 
+def claim(lane: Lane, n: int) -> list[int]:
+    """Take the next `n` free numbers."""
+    numbers = list(islice(lane.free_numbers(), n))
+    lane.claim(numbers)
+    return numbers
+
+
 def propose(lane: Lane, n: int) -> list[int]:
     """Have `n` trials proposed, and return their numbers."""
-    numbers = [lane.claim() for _ in range(n)]
+    numbers = claim(lane, n)
     lane.begin_call(numbers)
     lane.end_call(numbers, answer(*numbers))
     return numbers
@@ -50,7 +59,7 @@ def test_numbers_are_those_of_the_lane_and_never_given_twice() -> None:
 
 def test_numbers_that_were_not_proposed_are_free_again() -> None:
     lane = Lane(0, 1, Record())
-    numbers = [lane.claim() for _ in range(3)]
+    numbers = claim(lane, 3)
     lane.begin_call(numbers)
     lane.end_call(numbers, answer(0))
     assert (lane.next_number, lane.n_claimed) == (1, 1)
@@ -74,7 +83,7 @@ def test_a_new_proposer_is_sent_every_trial_also_those_that_are_ready() -> None:
     lane = Lane(0, 1, record)
     propose(lane, 2)
     start(record, lane)
-    numbers = [lane.claim()]
+    numbers = claim(lane, 1)
     lane.begin_call(numbers)
     lane.end_call(numbers, None)
     sent = call(lane)
@@ -119,7 +128,7 @@ def test_stale_proposals_are_not_sent_to_a_new_proposer() -> None:
     lane = Lane(0, 1, record)
     propose(lane, 2)
     number = start(record, lane)
-    lost = [lane.claim()]
+    lost = claim(lane, 1)
     lane.begin_call(lost)
     lane.end_call(lost, None)
     finish(record, lane, number)
