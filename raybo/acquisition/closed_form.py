@@ -81,11 +81,12 @@ class ByCovariances:
 
     def level_as(self, X: Tensor) -> Tensor:
         """The level as a tensor like X."""
-        return torch.as_tensor(self.level, dtype=X.dtype)
+        return torch.as_tensor(self.level, dtype=X.dtype, device=X.device)
 
-    def seen_as(self, X: Tensor) -> Tensor | None:
-        """The numbers of rows that points are given, where X is."""
-        return None if self.seen is None else torch.as_tensor(self.seen, device=X.device)
+    @property
+    def seen_rows(self) -> Tensor | None:
+        """The numbers of rows that points are given, as a tensor."""
+        return None if self.seen is None else torch.as_tensor(self.seen)
 
 
 class ClosedForm:
@@ -108,7 +109,7 @@ class ClosedForm:
 
     def __call__(self, X: Tensor) -> Tensor:
         """Values (m,), differentiable by autograd like any acquisition."""
-        mean, variance = self.gp.posterior(X, seen=self.by_covariances.seen_as(X))
+        mean, variance = self.gp.posterior(X, seen=self.by_covariances.seen_rows)
         return self.plain(Posterior(mean, variance + self.noise), self.by_covariances.level_as(X))
 
     def with_gradient(self, X: Array) -> tuple[Array, Array]:
@@ -156,7 +157,7 @@ class ClosedFormAdditive:
 
     def __call__(self, X: Tensor) -> Tensor:
         """Values (m,), differentiable by autograd like any acquisition."""
-        found = self.gp.posterior(X, seen=self.by_covariances.seen_as(X))
+        found = self.gp.posterior(X, seen=self.by_covariances.seen_rows)
         return self.plain(found, self.by_covariances.level_as(X))
 
     def with_gradient(self, X: Array) -> tuple[Array, Array]:

@@ -120,8 +120,7 @@ def each_given_those_before(
     def of(rows: Indices) -> Acquisition:
         if isinstance(f, ClosedForm | ClosedFormAdditive):
             return Sum((giving_first(f, levels[rows], n + rows), rest))
-        plain = ACQUISITIONS[name]
-        level, seen = (torch.as_tensor(of, device=gp.X.device) for of in (levels[rows], n + rows))
-        return Sum((lambda Z: plain(extended.posterior(Z, seen=seen), level), rest))
+        plain, level, seen = ACQUISITIONS[name], *map(torch.as_tensor, (levels[rows], n + rows))
+        return Sum((lambda Z: plain(extended.posterior(Z, seen=seen), level.to(Z.device)), rest))
 
     return of

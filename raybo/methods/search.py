@@ -59,7 +59,7 @@ def acquisition_of(gp: GP, name: str, best: Tensor, n: int) -> Acquisition:
         if isinstance(gp.kernel, Projected):
             return ClosedFormProjected(gp, name, float(level))
     plain = ACQUISITIONS[name]
-    return lambda X: plain(gp.posterior(X), level)
+    return lambda X: plain(gp.posterior(X), level.to(X.device))
 
 
 def acquisition_family(gp: GP, of: Callable[[GP], Acquisition]) -> Family:

@@ -68,8 +68,10 @@ class GP:
         """Posterior of the function at X, or of term `part` of a sum of kernels.
 
         The variance of each point is given the first `seen` rows (m,) or () only, if it is given:
-        they have the first rows of the factor. The rows left out must be at their mean.
+        they have the first rows of the factor. The rows left out must be at their mean. It is
+        computed where the data are, and returned where X is.
         """
+        where, X = X.device, X.to(self.X.device)
         kernel, theta = self.kernel, self.theta
         if part is not None:
             if not isinstance(kernel, Terms):
@@ -81,9 +83,9 @@ class GP:
             mean = mean + self.mean[..., None]
         half = torch.linalg.solve_triangular(self.chol, K, upper=False)
         if seen is not None:
-            half = half * (torch.arange(len(self.X), device=X.device)[:, None] < seen)
+            half = half * (torch.arange(len(self.X))[:, None] < seen).to(X.device)
         variance = kernel.diag(X, theta) - half.square().sum(-2)
-        return Posterior(mean, variance.clamp_min(LEAST_VARIANCE))
+        return Posterior(mean.to(where), variance.clamp_min(LEAST_VARIANCE).to(where))
 
     def fitted(self) -> Tensor:
         """Posterior mean at the rows of the data, without another solve."""
