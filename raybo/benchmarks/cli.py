@@ -72,6 +72,11 @@ PROGRAMS = {
         "a thousand workers: slots kept busy, proposals, a journal of 100,000 trials",
         "5 minutes",
     ),
+    "workers": (
+        "raybo.benchmarks.timing.workers",
+        "regret against the number of workers, 1 to 4,096, of a coordinator in virtual time",
+        "an hour for 5 seeds of two methods",
+    ),
     "tune-throughput": (
         "raybo.benchmarks.timing.tune_throughput",
         "trials per second under Ray Tune, against the searchers that Ray ships",

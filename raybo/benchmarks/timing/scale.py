@@ -8,7 +8,8 @@ that of `raybo bench throughput`. The slot of the k-th trial that ends is taken 
 workers + k in the order of starting: the time between the two is what a free slot waits.
 
 Proposals: processor seconds of asks with the least effort, given n results and many pending
-points: where a result has come since the last ask, and where proposals share one model.
+points: where a result has come since the last ask, where proposals share one model, and where
+many are asked for at a time, as a coordinator of a thousand workers does.
 
 Growth: a journal of many trials: what it takes to write, to resume, to show and to report.
 """
@@ -37,7 +38,7 @@ from raybo.result import load_result
 from raybo.runtime.optimize import optimize
 from raybo.study.journal.journal import Journal, read_journal
 from raybo.study.journal.record import Record
-from raybo.study.study import Study
+from raybo.study.study import MOST_AT_ONCE, Study
 from raybo.study.trial import State, Trial
 from raybo.views.status import status_of
 
@@ -113,6 +114,16 @@ def measure_proposals(method: str, n: int, pending: int, asks: int = _ASKS) -> I
         study.tell(number, problem.objective(study.trials[number].config))
         news.append(_cpu_seconds(lambda: study.ask(effort=LEAST)))
     yield f"{name} a proposal after a result", f"{np.median(news):.3f}"
+    together = []
+    for first in range(n + asks, n + pending - MOST_AT_ONCE, MOST_AT_ONCE)[:asks]:
+        for number in range(first, first + MOST_AT_ONCE):
+            study.tell(number, problem.objective(study.trials[number].config))
+        numbers = range(study.next_number, study.next_number + MOST_AT_ONCE)
+        spent = _cpu_seconds(lambda: [*study.ask_many(numbers, LEAST)])  # noqa: B023  (used at once)
+        together.append(spent / MOST_AT_ONCE)
+    if together:
+        what = f"{name} one of {MOST_AT_ONCE} proposals after as many results"
+        yield what, f"{np.median(together):.4f}"
 
 
 def _cpu_seconds(work: Callable[[], Any]) -> float:

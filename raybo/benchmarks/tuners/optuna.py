@@ -38,6 +38,7 @@ def _auto(seed: int, flat: Flat) -> BaseSampler:
 
 _SAMPLERS: dict[str, Callable[[int, Flat], BaseSampler]] = {
     "tpe": lambda seed, _: TPESampler(seed=seed),
+    "tpe-liar": lambda seed, _: TPESampler(seed=seed, constant_liar=True),
     "gp": lambda seed, _: GPSampler(seed=seed),
     "cmaes": lambda seed, _: CmaEsSampler(seed=seed),
     "auto": _auto,

@@ -47,6 +47,7 @@ PEERS = {
     "botorch": Entry("botorch:BotorchLogEi", "botorch"),
     "turbo": Entry("turbo:Turbo", "botorch"),
     "optuna-tpe": Entry("optuna:OptunaSampler", "optuna", {"sampler": "tpe"}),
+    "optuna-tpe-liar": Entry("optuna:OptunaSampler", "optuna", {"sampler": "tpe-liar"}),
     "optuna-gp": Entry("optuna:OptunaSampler", "optuna", {"sampler": "gp"}),
     "optuna-cmaes": Entry("optuna:OptunaSampler", "optuna", {"sampler": "cmaes"}),
     "optuna-auto": Entry("optuna:OptunaSampler", "optuna", {"sampler": "auto"}),
