@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # More options of pytest: make test PYTEST="--durations=30"
 PYTEST ?= -rs
+# Processes that share the tests, each with a Ray of its own; those of a file stay together.
+JOBS ?= 2
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: help venv venv-bench demo test check slow lowest docs clean
@@ -38,10 +40,10 @@ demo: $(BIN)/.installed
 	@$(BIN)/raybo demo
 
 test: $(BIN)/.installed
-	@$(BIN)/python -m pytest $(PYTEST)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(PYTEST)
 
 slow: $(BIN)/.installed
-	@$(BIN)/python -m pytest -m slow
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m slow
 
 # The lowest versions warn of what later ones changed: warnings are no errors here.
 lowest:
