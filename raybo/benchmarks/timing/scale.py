@@ -94,6 +94,8 @@ def measure_slots(workers: int, n_trials: int, seconds: float, method: str) -> I
     yield f"{name}: a free slot waits, p50 and p99", f"{p50:.3f} s, {p99:.3f} s"
     yield f"{name}: results per second", f"{(n_trials - 1) / (ends[-1] - ends[0]):.0f}"
     yield f"{name}: first trial after the call", f"{starts[0] - began:.1f} s"
+    if result.best_value is not None:
+        yield f"{name}: regret", f"{problem.regret(result.best_value):.2g}"
 
 
 def measure_proposals(method: str, n: int, pending: int, asks: int = _ASKS) -> Iterator[Row]:
