@@ -28,7 +28,7 @@ from raybo.errors import SpaceError
         (od.IntDistribution(1, 9, log=True), Int(1, 9, log=True)),
         (od.CategoricalDistribution(["a", 2]), Categorical(["a", 2])),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_a_domain_becomes_the_parameter_with_its_values(entry: Any, parameter: Any) -> None:
     assert Space({"p": entry}) == Space({"p": parameter})
