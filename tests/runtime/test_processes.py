@@ -98,8 +98,13 @@ def test_a_killed_driver_is_resumed_at_once_without_loss(tmp_path: Path) -> None
 @pytest.mark.usefixtures("ray_cluster")
 @pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c_drains_and_twice_stops(
-    tmp_path: Path, presses: int, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    presses: int,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    main = sys.modules["__main__"]
+    monkeypatch.setattr(main, "__file__", "train.py", raising=False)  # none under xdist
     seconds = 600 if presses == 2 else 1.5
 
     def objective(config: dict[str, Any]) -> float:
