@@ -4,8 +4,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # More options of pytest: make test PYTEST="--durations=30"
 PYTEST ?= -rs
-# Processes that share the tests, each with a Ray of its own; those of a file stay together.
-JOBS ?= 2
+# Processes beside this one that share the tests, each with a Ray of its own; those of a file stay
+# together. On two busy cores Ray takes too long to start for some tests.
+JOBS ?= 0
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: help venv venv-bench demo test check slow lowest docs clean

@@ -18,6 +18,7 @@ settings.load_profile("raybo")
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")  # 30 are too few on busy cores
 
 
 @pytest.fixture(scope="session")
