@@ -30,7 +30,7 @@ fail() {
 address() { cat "$dir/head/ray_current_cluster"; }
 
 # Whether process $1 is still a node of ours, and not another that was given its number.
-is_ours() { ps -o args= -p "$1" 2>/dev/null | grep -qF -- "--temp-dir=$dir/"; }
+is_ours() { ps -ww -o args= -p "$1" 2>/dev/null | grep -qF -- "--temp-dir=$dir/"; }
 
 # Start a node called $1 as the leader of a process group, with the remaining arguments. Each has
 # a folder of its own: in a shared one, nodes that start together lose a race for their sockets.
