@@ -95,7 +95,8 @@ class Study:
         self._snap = snap
         self.steps = steps or Steps()
         self.trials: dict[int, Trial] = {}  # by number, in the order of their numbers
-        self._rows = np.empty((0, space.dim if space.dense else 0))  # of the trials, by number
+        self._rows = np.empty((0, space.dim if space.dense else 0))  # of the trials, as they came
+        self._places: dict[int, int] = {}  # of their rows, by number; numbers may lie far apart
         self._seen: set[bytes] = set()
         self._cache: dict[str, Any] = {}
 
@@ -383,19 +384,18 @@ class Study:
         }
 
     def _set_row(self, number: int, row: Array) -> None:
-        missing = number + 1 - len(self._rows)
-        if missing > 0:  # as many again, so that rows are seldom copied
-            more = np.empty((max(missing, len(self._rows)), len(row)))
-            self._rows = np.concatenate([self._rows, more])
-        self._rows[number] = row
+        place = self._places.setdefault(number, len(self._places))
+        if place == len(self._rows):  # as many again, so that rows are seldom copied
+            self._rows = np.concatenate([self._rows, np.empty((max(1, place), len(row)))])
+        self._rows[place] = row
 
     def _row(self, number: int) -> Array:
-        return self._rows[number] if self.space.dense else np.empty(0)
+        return self._rows[self._places[number]] if self.space.dense else np.empty(0)
 
     def _stack(self, trials: list[Trial]) -> Array:
         if not self.space.dense:
             return np.empty((len(trials), 0))
-        return np.asarray(self._rows[[trial.number for trial in trials]])
+        return np.asarray(self._rows[[self._places[trial.number] for trial in trials]])
 
     def _key(self, config: Mapping[str, Any]) -> bytes:
         if self.space.dense:

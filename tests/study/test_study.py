@@ -220,6 +220,18 @@ def test_a_long_fit_of_many_trials_is_spoken_of_while_it_lasts(
     ]
 
 
+def test_numbers_that_lie_far_apart_take_no_room() -> None:
+    space = Space({"x": Float(0, 1)})
+    study = Study(space, build_method("bo", space), seed=0)
+    for number in (0, 10**12, 10**30):
+        study.add(Trial(number, {"x": number % 7 / 10}, 1.0, State.DONE))
+    assert study.data(1).X[:, 0].tolist() == [0.0, 10**12 % 7 / 10, 10**30 % 7 / 10]
+    study.ask(5)
+    study.drop(5)
+    assert study.ask(5).number == 5
+    assert len(study.data(6).pending) == 1
+
+
 def test_trials_added_late_keep_the_order_of_their_numbers() -> None:
     study = Study(SPACE, RandomSearch(SPACE))
     for number in (4, 0, 2):
