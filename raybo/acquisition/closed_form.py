@@ -15,8 +15,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dtrtrs
-from scipy.special import erfcx, log_ndtr, ndtr
+import scipy
 
 from raybo.acquisition.functions import ACQUISITIONS, SERIES_BELOW
 from raybo.arrays import Array, Indices
@@ -224,19 +223,19 @@ def giving_first(f: Form, level: Array, seen: Indices) -> Form:
 
 def _solve(chol: Array, rows: Array, trans: int) -> Array:
     """L^-1 r for each row r, or L^-T r."""
-    return np.asarray(dtrtrs(chol, rows.T, lower=1, trans=trans)[0].T)
+    return np.asarray(scipy.linalg.lapack.dtrtrs(chol, rows.T, lower=1, trans=trans)[0].T)
 
 
 def log_h(z: Array) -> tuple[Array, Array]:
     """log(phi(z) + z Phi(z)) and its derivative, as `functions.log_h`."""
     left = np.clip(z, SERIES_BELOW, 0.0)
-    mills = math.sqrt(math.pi / 2.0) * erfcx(left * -math.sqrt(0.5))
+    mills = math.sqrt(math.pi / 2.0) * scipy.special.erfcx(left * -math.sqrt(0.5))
     inner = 1.0 + left * mills
     value = np.log(inner) - (0.5 * left * left + _LOG_SQRT_2PI)
     slope = mills / inner
     if z.max(initial=-1.0) > 0.0:
         right = np.maximum(z, 0.0)
-        cdf = ndtr(right)
+        cdf = scipy.special.ndtr(right)
         h = np.exp(-0.5 * right * right - _LOG_SQRT_2PI) + right * cdf
         value, slope = np.where(z > 0, np.log(h), value), np.where(z > 0, cdf / h, slope)
     if z.min(initial=0.0) < SERIES_BELOW:
@@ -270,7 +269,7 @@ def _score_ucb(mean: Array, variance: Array, beta: float | Array) -> Score:
 def _score_log_below(mean: Array, variance: Array, bound: float | Array) -> Score:
     sd = np.sqrt(variance)
     z = (bound - mean) / sd
-    value = log_ndtr(z)
+    value = scipy.special.log_ndtr(z)
     slope = np.exp(-0.5 * z * z - _LOG_SQRT_2PI - value)
     return Score(value, -slope / sd, -slope * z / (2.0 * variance))
 

@@ -105,7 +105,12 @@ class Coordinator:
         self._backend = backend
         self._pool = Pool(backend, self._settings, space, writer.epoch, self._spawn)
         self._supply = Supply(
-            backend, self._record, session.lanes, self._settings.workers, self._spawn
+            backend,
+            self._record,
+            session.lanes,
+            self._settings.workers,
+            self._spawn,
+            session.opening,
         )
         self._totals = Totals(objective, session.lanes)
         self._rules = StopRules(self._settings, objective)

@@ -6,6 +6,7 @@ import os
 import socket
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from raybo.runtime.code import code_hash, import_path, is_changed
 from raybo.runtime.driver import Callback, Driver, checked_callbacks
 from raybo.runtime.evaluations.dispatch import n_processes
 from raybo.runtime.evaluations.evaluate import Work, is_async
-from raybo.runtime.proposals.proposer import Search
+from raybo.runtime.proposals.proposer import Search, opening
 from raybo.runtime.resume import reached, resume_hint
 from raybo.runtime.session import Payload, Resources, Session, Settings
 from raybo.space.any_space import AnySpace, as_space
@@ -41,7 +42,7 @@ from raybo.study.journal.storage import open_store, spool_folder
 from raybo.study.names import fresh_name
 from raybo.study.objective import Constraints, Objective
 from raybo.study.steps import Steps
-from raybo.study.study import checked_seed
+from raybo.study.study import MOST_AT_ONCE, checked_seed
 from raybo.views.live import make_view
 
 
@@ -217,7 +218,10 @@ def optimize(
             view.message(f"study {name!r} {done[0]}: nothing to do ({done[1]} goes on)")
             return Result.from_record(record, space, store.location)
         view.phase("starting Ray")
-        connect()
+        search = Search(space, built, goal, seed)
+        with ThreadPoolExecutor(1) as aside:  # a design needs scipy, which takes as long to load
+            designed = aside.submit(opening, search, point_list, workers or MOST_AT_ONCE)
+            connect()
         resources = {"num_cpus": 1} if resources is None else resources
         coroutines = is_async(objective)
         check_resources(resources, coroutines)
@@ -242,6 +246,7 @@ def optimize(
             resume_hint=resume_hint(name, storage, header["objective"], named),
             points=point_list,
             given=given,
+            opening=() if record.entries or given else designed.result()[: limits["workers"]],
             processes=n_processes(limits["workers"], most) if coroutines else 0,
         )
         folder = None if "://" in storage else str(store.folder)
@@ -249,7 +254,7 @@ def optimize(
         payload = Payload(
             put((session, space, goal), "the search space", (session, space)),
             put(work, "the objective", objective),
-            put(Search(space, built, goal, seed), "the method", built),
+            put(search, "the method", built),
         )
         driver = Driver(session, space, payload, view, functions, len(record.order))
         try:

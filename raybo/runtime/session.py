@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from raybo.study.steps import Steps
+from raybo.study.trial import TrialRecord
 
 Resources = Mapping[str, Any] | Callable[[dict[str, Any]], Mapping[str, Any]]
 
@@ -53,6 +54,7 @@ class Session:
     resume_hint: str = ""  # how to go on with the study, for people
     points: tuple[Any, ...] = ()  # configs in JSON to evaluate first
     given: tuple[Mapping[str, Any], ...] = ()  # known points in JSON: config, value, extra
+    opening: tuple[TrialRecord, ...] = ()  # proposals for the first trials of a new study
     processes: int = 0  # that run coroutines; 0 where each evaluation has a process
 
     @property

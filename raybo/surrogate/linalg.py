@@ -8,7 +8,7 @@ from functools import cache
 from typing import TypeVar
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri
+import scipy
 from threadpoolctl import ThreadpoolController
 
 from raybo.arrays import Array
@@ -47,10 +47,11 @@ def inverse_and_log_det(K: Values) -> tuple[Values, Values | float]:
     if not isinstance(K, np.ndarray):
         chol = cholesky(K)
         return torch.cholesky_inverse(chol), 2.0 * chol.diagonal().log().sum()
-    factor, failed = dpotrf(K, lower=1)
+    factor, failed = scipy.linalg.lapack.dpotrf(K, lower=1)
     if failed:
         factor = np.asfortranarray(cholesky(torch.from_numpy(K)).numpy())
-    lower = dpotri(factor, lower=1)[0]  # zero above the diagonal, as the factor is
+    # Zero above the diagonal, as the factor is.
+    lower = scipy.linalg.lapack.dpotri(factor, lower=1)[0]
     return lower + np.tril(lower, -1).T, 2.0 * float(np.log(factor.diagonal()).sum())
 
 

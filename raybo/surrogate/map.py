@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 from raybo.arrays import Array
 from raybo.errors import SurrogateError
@@ -83,7 +83,7 @@ def minimize_from(
     """Flat vector of the least objective that L-BFGS-B finds from any of the starts."""
     options = {"maxiter": max_iterations, "ftol": RELATIVE_GAIN}
     found = [
-        minimize(
+        scipy.optimize.minimize(
             objective, start, jac=True, method="L-BFGS-B", bounds=list(bounds), options=options
         )
         for start in starts

@@ -136,6 +136,7 @@ def run(
     lanes: int = 1,
     points: tuple[Any, ...] = (),
     given: tuple[Any, ...] = (),
+    opening: tuple[TrialRecord, ...] = (),
     store: Store | None = None,
     space: Space = SPACE,
     elapsed: float = 0.0,
@@ -152,6 +153,7 @@ def run(
         settings=replace(SETTINGS, **changes),
         points=points,
         given=given,
+        opening=opening,
     )
 
     async def go() -> Ended:
@@ -227,6 +229,26 @@ def test_lanes_have_equal_shares(tmp_path: Path) -> None:
         asked.setdefault(lane, []).extend(call)
     assert {lane: len(set(call)) for lane, call in asked.items()} == dict.fromkeys(range(4), 3)
     assert all(n % 4 == lane for lane, call in asked.items() for n in call)
+
+
+def test_trials_of_an_opening_start_before_any_proposal_and_only_in_a_new_study(
+    tmp_path: Path,
+) -> None:
+    opening = tuple(TrialRecord(n, {"x": x}) for n, x in enumerate((0.1, 0.2, 0.3)))
+    backend = FakeBackend(lambda _: None)
+    stop = lambda _: Command.STOP if backend.active == 3 else None  # noqa: E731
+    run(tmp_path, backend, stop, opening=opening)
+    assert [t.config["x"] for t in recorded(tmp_path).trials] == [0.1, 0.2, 0.3]
+    backend = FakeBackend(lambda x: x)
+    run(tmp_path, backend, session="again", opening=(*opening, TrialRecord(3, {"x": 0.4})))
+    record = recorded(tmp_path)
+    assert [t.config["x"] for t in record.trials[:4]] == [0.1, 0.2, 0.3, 0.4]
+    assert numbers(record, State.DONE) == list(range(10))
+    assert min(number for _, call in backend.calls for number in call) == 4
+    assert all(trial.memo["trials"] == trial.number for trial in record.trials[4:])
+    late = (TrialRecord(10, {"x": 0.7}),)
+    run(tmp_path, backend, session="more", opening=late, max_trials=11)
+    assert recorded(tmp_path).trials[10].config["x"] != 0.7
 
 
 def known_point(x: float, value: float) -> dict[str, Any]:
@@ -386,8 +408,8 @@ def test_a_killed_session_loses_nothing_and_doubles_nothing(tmp_path: Path) -> N
     class Killed(Exception):
         pass
 
-    def kill(news: News) -> None:
-        if news.progress.done >= 4:
+    def kill(_: News) -> None:
+        if len(recorded(tmp_path).order) >= 4:
             raise Killed
 
     for _ in range(2):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import direct
+import scipy
 
 from raybo.acquisition.maximizers.base import Acquisition, Region, values
 from raybo.arrays import Array
@@ -32,7 +32,7 @@ class Direct:
 
         points = region.starts
         if free.any():
-            found = direct(
+            found = scipy.optimize.direct(
                 loss,
                 list(zip(region.lower[free], region.upper[free], strict=True)),
                 maxfun=self.max_evaluations,

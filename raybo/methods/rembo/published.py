@@ -43,7 +43,7 @@ import math
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
-from scipy.optimize import direct
+import scipy
 
 from raybo.acquisition.closed_form import ClosedForm
 from raybo.acquisition.maximizers.base import values
@@ -196,7 +196,7 @@ def update(state: State, X: Array, y: Array) -> State:
 
 def fit_lengthscale(X: Array, y: Array, U: float) -> float:
     """Length-scale in [L, U] of highest marginal likelihood, by DIRECT on its logarithm."""
-    found = direct(
+    found = scipy.optimize.direct(
         lambda log: negative_log_likelihood(X, y, math.exp(log[0])),
         [(math.log(LOWEST), math.log(U))],
         maxfun=FIT_EVALUATIONS,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+import scipy
 
 from raybo.arrays import Array, Indices
 from raybo.errors import MethodError
@@ -137,7 +137,7 @@ def align(W: Array) -> tuple[Array, Indices]:
         Unit columns (D, D), and for each of them its number in W.
     """
     columns = W / np.linalg.norm(W, axis=0)
-    _, order = linear_sum_assignment(-np.abs(columns))
+    _, order = scipy.optimize.linear_sum_assignment(-np.abs(columns))
     columns = columns[:, order]
     return columns * np.where(np.diag(columns) < 0, -1.0, 1.0), order
 

@@ -99,6 +99,12 @@ class Lane:
         """Take free numbers."""
         self._claimed.update(numbers)
 
+    def offer(self, trial: TrialRecord) -> None:
+        """Take a proposal that its proposer does not know."""
+        self._claimed.add(trial.number)
+        self._ready.append(_Ready(trial, self._n_finished))
+        self._unsent.change(trial.number)
+
     def changed(self, number: int, finished: bool) -> None:
         """Note that a trial of the record is new to the proposer, or has finished."""
         self._unsent.change(number)

@@ -18,14 +18,15 @@ import ray
 
 from raybo.errors import RayboError
 from raybo.lazy import load_torch
-from raybo.methods.base import FULL, Effort, Method
-from raybo.methods.registry import build_method
+from raybo.methods.base import FULL, Effort, Method, lane_of
+from raybo.methods.registry import METHODS, build_method, describe_method
 from raybo.runtime.proposals.pacing import LONGEST_CALL
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective
 from raybo.study.study import Study
 from raybo.study.trial import State, TrialRecord, decode, encode
 
+OPENING_SECONDS = 2.0  # that the proposals of an opening may take, in each lane, while Ray starts
 RECENT_PROPOSALS = 5  # their median predicts the next, although a few of them fit a model
 
 
@@ -59,6 +60,27 @@ class Proposals:
     trials: list[TrialRecord]
     seconds: float  # that they took
     error: RayboError | None = None  # what ended them early
+
+
+def opening(search: Search, points: Sequence[Any], n: int) -> tuple[TrialRecord, ...]:
+    """Propose the first n trials of a study, as its proposers would, after the user's points.
+
+    Before the first result no method has a model: workers can start on these while proposers
+    load what models need. There are fewer where proposals take long, and none by a method that
+    is not one of raybo's: it belongs into a process that may be lost.
+    """
+    method = build_method(search.method, search.space, search.options)
+    if describe_method(method)["name"] not in METHODS:
+        return ()
+    trials = [TrialRecord(number, config) for number, config in enumerate(points)]
+    of_lanes: dict[int, list[int]] = {}
+    for number in range(len(points), len(points) + n):
+        of_lanes.setdefault(lane_of(number, method.lanes), []).append(number)
+    made: list[TrialRecord] = []
+    for lane, numbers in of_lanes.items():
+        known = [trial for trial in trials if lane_of(trial.number, method.lanes) == lane]
+        made += Proposer(search).propose(Call(known, (), numbers, FULL, OPENING_SECONDS)).trials
+    return tuple(sorted(made, key=lambda trial: trial.number))
 
 
 class Proposer:

@@ -29,7 +29,10 @@ from raybo.study.trial import TrialRecord
 
 
 class Supply:
-    """The lanes of a study; `problem` says why the study has to stop, if its method failed."""
+    """The lanes of a study; `problem` says why the study has to stop, if its method failed.
+
+    Proposals of an `opening` are ready from the start, unless there are results.
+    """
 
     def __init__(
         self,
@@ -38,10 +41,14 @@ class Supply:
         lanes: int,
         workers: int,
         spawn: Callable[[Awaitable[None]], None],
+        opening: Sequence[TrialRecord] = (),
     ) -> None:
         self.problem: Stop | None = None
         self._workers = workers
         self._lanes = [Lane(index, lanes, record) for index in range(lanes)]
+        for trial in () if record.order else opening:
+            if trial.number not in record.entries:
+                self._lanes[lane_of(trial.number, lanes)].offer(trial)
         self._backend = backend
         self._spawn = spawn
         self._fresh = False  # whether each proposal waits for the result before it

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 
 from raybo.errors import MethodError, SpaceExhausted
 from raybo.methods.base import Data, Proposal
 from raybo.runtime.proposals.pacing import LONGEST_CALL
-from raybo.runtime.proposals.proposer import Call, Proposer, Search
+from raybo.runtime.proposals.proposer import Call, Proposer, Search, opening
+from raybo.space.design import sobol
 from raybo.space.parameters import Float, Int
 from raybo.space.space import Space
 from raybo.study.objective import Objective
@@ -54,6 +56,38 @@ def proposed(
 
 def test_quick_proposals_are_all_made_in_one_call() -> None:
     assert proposed(lambda _: 0.0, 20, math.inf) == list(range(20))
+
+
+@pytest.fixture
+def loaded() -> None:
+    """Load what a design needs: the time would count as that of a proposal."""
+    sobol(SPACE, 1, 0)
+
+
+@pytest.mark.usefixtures("loaded")
+@pytest.mark.parametrize(("method", "lanes"), [("auto", 1), ("rembo", 3)])
+def test_an_opening_has_the_trials_that_proposers_would_propose(method: str, lanes: int) -> None:
+    space = Space({f"x{i}": Float(0, 1) for i in range(5)})
+    options = {"k": lanes} if lanes > 1 else {}
+    search = Search(space, method, Objective(), 7, options)
+    points = [{f"x{i}": x for i in range(5)} for x in (0.25, 0.5)]
+    made = opening(search, points, 6)
+    assert [trial.number for trial in made] == [2, 3, 4, 5, 6, 7]
+    for lane in range(lanes):
+        known = [TrialRecord(n, points[n]) for n in range(2) if n % lanes == lane]
+        numbers = [n for n in range(2, 8) if n % lanes == lane]
+        answer = Proposer(search).propose(Call(known, (), numbers, seconds=LONG))
+        assert [trial for trial in made if trial.number % lanes == lane] == answer.trials
+
+
+def test_a_method_of_the_user_proposes_in_its_own_process_alone() -> None:
+    assert opening(Search(SPACE, Sleeper(lambda _: 0.0), Objective(), 0), [], 3) == ()
+
+
+@pytest.mark.usefixtures("loaded")
+def test_an_opening_ends_where_the_space_does() -> None:
+    search = Search(Space({"x": Int(0, 2)}), "auto", Objective(), 0)
+    assert len(opening(search, [{"x": 1}], 6)) == 2
 
 
 def test_a_slow_proposal_does_not_wait_for_the_next() -> None:
