@@ -28,7 +28,7 @@ from raybo.runtime.evaluations.pool import Pool
 from raybo.runtime.proposals.supply import Supply
 from raybo.runtime.session import Session
 from raybo.runtime.stopping import Ending, StopRules, failed
-from raybo.runtime.timeouts import GATHER_SECONDS, NODES_SECONDS, TICK_SECONDS
+from raybo.runtime.timeouts import GATHER_SECONDS, IDLE_SECONDS, NODES_SECONDS, TICK_SECONDS
 from raybo.runtime.totals import Totals
 from raybo.runtime.writer import JournalWriter
 from raybo.space.any_space import AnySpace
@@ -97,6 +97,7 @@ class Coordinator:
         self._tasks: set[asyncio.Future[None]] = set()
         self._polled = time.monotonic()
         self._wanted, self._wanted_seconds, self._accounted = 0, 0.0, time.monotonic()
+        self._worked = time.monotonic()  # when a trial ran last, or none could be started
         self._finite = space.cardinality is not None
         self._objective = objective
         self._space = space
@@ -180,7 +181,7 @@ class Coordinator:
         )
 
     def _state(self) -> str:
-        """Return the state to show; before the first result, what is being waited for."""
+        """Return the state to show; where no trial runs, what is being waited for."""
         if self._phase is Phase.CLOSING:
             return Phase.DRAINING.value
         if self._phase is Phase.FINISHED and self._stop and self._stop.kind == Ending.INTERRUPTED:
@@ -190,6 +191,8 @@ class Coordinator:
                 return "starting: the method prepares the first trials"
             if not self._pool.n_started:
                 return "starting: workers load the objective"
+        if self._phase is Phase.RUNNING and time.monotonic() - self._worked > IDLE_SECONDS:
+            return "the method prepares the next trials"
         return self._phase.value
 
     # -- beginning and end -------------------------------------------------------------------
@@ -456,6 +459,8 @@ class Coordinator:
         self._accounted = now
         running = self._pool.n_running
         startable = max(0, self._room()) if self._phase is Phase.RUNNING else 0
+        if running or not startable:
+            self._worked = now
         self._wanted = min(self._settings.workers, running + startable) if self._pool.used else 0
 
     def _move_to(self, phase: Phase) -> None:

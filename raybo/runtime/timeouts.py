@@ -16,6 +16,7 @@ LOCK_SECONDS = 30.0  # for the lock of the journal: a killed driver's coordinato
 TICK_SECONDS = 0.25  # between two looks at the clock
 NODES_SECONDS = 2.0  # between two looks at the nodes
 GATHER_SECONDS = 0.05  # trials are handed to the driver in batches: short ones end by the hundred
+IDLE_SECONDS = 1.0  # without a running trial, people are told why
 PROPOSAL_SECONDS = 1800.0  # for a call of a proposer, which is replaced after it
 
 # A worker

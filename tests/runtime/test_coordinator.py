@@ -251,6 +251,18 @@ def test_trials_of_an_opening_start_before_any_proposal_and_only_in_a_new_study(
     assert recorded(tmp_path).trials[10].config["x"] != 0.7
 
 
+def test_a_long_wait_for_the_method_is_spoken_of(tmp_path: Path) -> None:
+    class Slow(FakeBackend):
+        async def propose(self, lane: int, call: Call) -> Proposals:
+            await asyncio.sleep(1.5 if len(self.calls) == 1 else 0.0)
+            return await super().propose(lane, call)
+
+    states: list[str] = []
+    run(tmp_path, Slow(lambda x: x), lambda news: states.append(news.progress.state), workers=1)
+    assert "the method prepares the next trials" in states
+    assert states[-1] in ("running", "draining")
+
+
 def known_point(x: float, value: float) -> dict[str, Any]:
     return {"config": {"x": x}, "value": value, "extra": {}}
 
