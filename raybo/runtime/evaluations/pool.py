@@ -15,8 +15,12 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
+import numpy as np
+
+from raybo.arrays import Array
 from raybo.runtime.backend import Backend
 from raybo.runtime.evaluations.evaluate import Evaluation
 from raybo.runtime.evaluations.failures import (
@@ -63,7 +67,7 @@ class Pool:
         self._space = space
         self._epoch = epoch
         self._spawn = spawn
-        self._attempts: dict[int, Attempt] = {}  # by the number of their trial
+        self._attempts: dict[int, Attempt] = {}  # by the number of their trial, oldest first
         self._ended: list[tuple[int, Evaluation]] = []
         self._n_submitted = 0
         self._busy = 0.0  # seconds of the attempts that ended
@@ -173,14 +177,15 @@ class Pool:
 
     def longest_seconds(self) -> float:
         """Return how long the oldest attempt has been running."""
-        now = time.monotonic()
-        return max((now - attempt.submitted for attempt in self._attempts.values()), default=0.0)
+        oldest = next(iter(self._attempts.values()), None)
+        return 0.0 if oldest is None else time.monotonic() - oldest.submitted
 
-    def seconds_left(self) -> list[float]:
+    def seconds_left(self) -> Array:
         """Return the seconds until each running trial is expected to finish."""
         typical = self.typical_seconds()
         left = (self.longest_seconds() if typical is None else typical) - time.monotonic()
-        return [attempt.submitted + left for attempt in self._attempts.values()]
+        submitted = map(attrgetter("submitted"), self._attempts.values())
+        return np.fromiter(submitted, float, len(self._attempts)) + left
 
     def busy_seconds(self) -> float:
         """Return the seconds spent in evaluations so far, summed over the workers."""

@@ -8,6 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
+from raybo.arrays import Array
 from raybo.methods.base import EFFORTS, FULL, Effort
 
 CALL_SECONDS = 0.003  # what a call to a proposer costs beside its work
@@ -27,7 +30,7 @@ _TYPICAL_SECONDS = (0.05, 0.015, 0.01)  # of a model's proposal, by effort; roug
 
 
 def buffer_size(
-    finishes: Sequence[float],
+    finishes: Sequence[float] | Array,
     idle: int,
     seconds_per_proposal: float,
     instant: bool = False,
@@ -57,8 +60,9 @@ def buffer_size(
     if fresh:
         return idle
     tau = SAFETY_FACTOR * (seconds_per_proposal + CALL_SECONDS)
-    ahead = [i - max(t, 0.0) / tau for i, t in enumerate(sorted(finishes), start=idle + 1)]
-    needed = math.ceil(max([idle, *ahead]))
+    times = np.sort(np.maximum(finishes, 0.0))
+    ahead = np.arange(idle + 1, idle + 1 + len(times)) - times / tau
+    needed = math.ceil(float(ahead.max(initial=idle)))
     if instant:
         needed += math.ceil(CALL_SECONDS / max(seconds_per_proposal, CALL_SECONDS / MAX_SPARE))
     return needed

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice, takewhile
 
+from raybo.arrays import Array
 from raybo.errors import SpaceExhausted
 from raybo.methods.base import FULL, lane_of
 from raybo.runtime.backend import Backend, ProposerFailed, ProposerLost
@@ -93,7 +94,7 @@ class Supply:
 
     def prepare(
         self,
-        finishes: Sequence[float],
+        finishes: Sequence[float] | Array,
         duration: float | None,
         idle: int,
         room: int,
