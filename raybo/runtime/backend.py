@@ -11,7 +11,7 @@ import ray
 from ray import exceptions
 
 from raybo.runtime.evaluations.dispatch import Dispatch, Job
-from raybo.runtime.evaluations.evaluate import Evaluation, evaluate_remotely, load_remotely
+from raybo.runtime.evaluations.evaluate import Evaluation, evaluate_remotely
 from raybo.runtime.evaluations.evaluator import EvaluatorActor, Order
 from raybo.runtime.evaluations.failures import Failure, failure_of_ray
 from raybo.runtime.proposals.proposer import Call, Proposals, ProposerActor
@@ -102,9 +102,6 @@ class RayBackend:
                 session.processes,
                 started,
             )
-        elif not callable(resources):  # workers start while the first trials are proposed
-            loader = load_remotely.options(**{**resources, "max_retries": 0})
-            self._loading = [loader.remote(self._payload) for _ in range(settings.workers)]
 
     async def propose(self, lane: int, call: Call) -> Proposals:
         """Return the answer of the proposer of a lane, which is started on first use."""

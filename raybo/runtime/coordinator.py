@@ -189,7 +189,7 @@ class Coordinator:
         if self._phase is Phase.RUNNING and not self._record.order:
             if not self._pool.used:
                 return "starting: the method prepares the first trials"
-            if not self._pool.n_started:
+            if not self._pool.has_started:
                 return "starting: workers load the objective"
         if self._phase is Phase.RUNNING and time.monotonic() - self._worked > IDLE_SECONDS:
             return "the method prepares the next trials"
@@ -366,6 +366,8 @@ class Coordinator:
             return  # a proposal could be one of these, of which the proposers are told when asked
         pool, waiting = self._pool, len(self._retries)
         idle = max(0, self._settings.workers - pool.n_running - waiting)
+        if not idle and not pool.has_started:
+            return  # workers are loading, and proposers that start would slow them down
         finishes, duration = pool.seconds_left(), pool.typical_seconds()
         self._supply.prepare(finishes, duration, idle, self._room() - waiting, self._limit)
 

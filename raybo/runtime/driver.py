@@ -17,6 +17,7 @@ from raybo.errors import RayboError, StudyError, StudyFailed
 from raybo.runtime.actor import CoordinatorActor
 from raybo.runtime.coordinator import Command, News
 from raybo.runtime.deaths import MAX_DEATHS, Deaths
+from raybo.runtime.evaluations.evaluate import load_remotely
 from raybo.runtime.session import Payload, Session
 from raybo.runtime.timeouts import (
     ALIVE_SECONDS,
@@ -68,6 +69,18 @@ def start_coordinator(session: Session) -> Any:
             time.sleep(RETRY_SECONDS)
 
 
+def load_workers(work: Any, session: Session) -> None:
+    """Have workers load the objective while the coordinator starts.
+
+    Coroutines run in evaluators, which the coordinator starts.
+    """
+    resources = session.settings.resources
+    if not session.processes and not callable(resources):
+        loader = load_remotely.options(**{**resources, "max_retries": 0})
+        for _ in range(session.settings.workers):
+            loader.remote([work])
+
+
 def _wait_for_older(session: Session, deadline: float) -> None:
     """Return when no coordinator of this study exists; raise when one has a live driver."""
     while True:
@@ -95,8 +108,6 @@ class Driver:
     ----------
     session
         The session to run.
-    payload
-        What the coordinator needs.
     n_before
         Trials that finished in earlier sessions, for which no callback is called.
     """
@@ -105,14 +116,12 @@ class Driver:
         self,
         session: Session,
         space: AnySpace,
-        payload: Payload,
         view: View,
         callbacks: Iterable[Callable[[Trial], Any]],
         n_before: int,
     ) -> None:
         self._session = session
         self._space = space
-        self._payload = payload
         self._view = view
         self._callbacks = list(callbacks)
         self._n_before = n_before
@@ -124,8 +133,8 @@ class Driver:
         self._orphaned = False  # whether Ray has died under the coordinator
         self._actor = start_coordinator(session)
 
-    def follow(self) -> None:
-        """Return when the study has ended.
+    def follow(self, payload: Payload) -> None:
+        """Hand the coordinator what it needs, and return when the study has ended.
 
         Raises
         ------
@@ -134,11 +143,12 @@ class Driver:
         KeyboardInterrupt
             After a second Ctrl-C, which also ends what called this: a loop over studies, say.
         """
+        load_workers(payload.work, self._session)
         with _Interrupts() as interrupts:
             stop = None
             while stop is None:
                 self._forward_interrupts(interrupts.presses)
-                news = self._poll()
+                news = self._poll(payload)
                 self._take(news)
                 stop = news.stop
         if stop.error is not None:
@@ -150,13 +160,13 @@ class Driver:
         """End the coordinator."""
         ray.kill(self._actor)
 
-    def _poll(self) -> News:
+    def _poll(self, payload: Payload) -> News:
         deadline = time.monotonic() + SILENCE_SECONDS
         while True:
             try:
                 elapsed = time.monotonic() - self._began
                 ref = self._actor.poll.remote(
-                    self._n_trials, POLL_SECONDS, self._command, self._payload, elapsed
+                    self._n_trials, POLL_SECONDS, self._command, payload, elapsed
                 )
                 news: News = ray.get(ref, timeout=ANSWER_SECONDS)
             except (exceptions.GetTimeoutError, exceptions.ActorUnavailableError):

@@ -251,14 +251,14 @@ def optimize(
         )
         folder = None if "://" in storage else str(store.folder)
         work = Work(objective, space, goal, folder, steps)
-        payload = Payload(
-            put((session, space, goal), "the search space", (session, space)),
-            put(work, "the objective", objective),
-            put(search, "the method", built),
-        )
-        driver = Driver(session, space, payload, view, functions, len(record.order))
+        driver = Driver(session, space, view, functions, len(record.order))
         try:
-            driver.follow()
+            payload = Payload(
+                put((session, space, goal), "the search space", (session, space)),
+                put(work, "the objective", objective),
+                put(search, "the method", built),
+            )
+            driver.follow(payload)
         finally:
             driver.close()
     # From the folder of the journal, complete even where its last upload to a URI failed.

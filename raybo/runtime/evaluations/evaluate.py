@@ -210,7 +210,7 @@ def evaluate_remotely(
 def load_remotely(payload: list[Any]) -> None:
     """Load the objective in a worker, before there is something to evaluate.
 
-    What goes wrong is told by the first evaluation.
+    `payload` holds a reference to the Work. What goes wrong is told by the first evaluation.
     """
     with contextlib.suppress(BaseException):
         _load(payload[0])

@@ -62,6 +62,7 @@ class Pool:
         epoch: int,
         spawn: Callable[[Awaitable[None]], None],
     ) -> None:
+        self.has_started = False  # whether the objective has been called for any trial
         self._backend = backend
         self._settings = settings
         self._space = space
@@ -83,11 +84,6 @@ class Pool:
     def n_running(self) -> int:
         """Number of trials that run."""
         return len(self._attempts)
-
-    @property
-    def n_started(self) -> int:
-        """Number of running attempts whose objective has been called."""
-        return sum(attempt.started is not None for attempt in self._attempts.values())
 
     @property
     def used(self) -> bool:
@@ -131,6 +127,7 @@ class Pool:
         """Note that an attempt has started, and where."""
         attempt = self._find(attempt_id)
         if attempt is not None and attempt.started is None:
+            self.has_started = True
             attempt.started = time.monotonic()
             attempt.node, attempt.place = node, f"pid {pid} on node {node[:8]}"
 

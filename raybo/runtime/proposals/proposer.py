@@ -26,7 +26,8 @@ from raybo.study.objective import Objective
 from raybo.study.study import Study
 from raybo.study.trial import State, TrialRecord, decode, encode
 
-OPENING_SECONDS = 2.0  # that the proposals of an opening may take, in each lane, while Ray starts
+# That the proposals of an opening may take in each lane; scipy's part is loaded in them.
+OPENING_SECONDS = 10.0
 RECENT_PROPOSALS = 5  # their median predicts the next, although a few of them fit a model
 
 
