@@ -98,7 +98,7 @@ Kill = Callable[[Target], bool]  # whether there was something to kill
 def kill_worker(target: Target) -> bool:
     """Kill a worker process during an evaluation."""
     pids = [pid for pid in evaluating(target.folder) if _is_ray(pid)]
-    return bool(pids) and _kill(random.choice(pids))
+    return bool(pids) and kill_process(random.choice(pids))
 
 
 def make_kill_node(cluster: LocalCluster) -> Kill:
@@ -123,11 +123,11 @@ def make_kill_coordinator() -> Kill:
         if pid in killed or not _is_ray(pid):
             return False  # the next one has not started
         if len(killed) % 2:
-            actors: Any = ray.util.list_named_actors(all_namespaces=True)
-            names = [a["name"] for a in actors if a["name"].startswith(f"{STUDY}@")]
+            named: Any = ray.util.list_named_actors(all_namespaces=True)
+            names = [a["name"] for a in named if a["name"].startswith(f"{STUDY}@")]
             ray.kill(ray.get_actor(names[0], namespace=NAMESPACE), no_restart=False)
         else:
-            _kill(pid)
+            kill_process(pid)
         killed.append(pid)
         return True
 
@@ -145,8 +145,13 @@ def kill_driver(target: Target) -> bool:
 
 def kill_proposer(_: Target) -> bool:
     """Kill the process of the method."""
-    pids = [pid for pid in _descendants(os.getpid()) if _is_ray(pid, b"ray::ProposerActor")]
-    return bool(pids) and _kill(random.choice(pids))
+    pids = actors("ProposerActor")
+    return bool(pids) and kill_process(random.choice(pids))
+
+
+def actors(name: str) -> list[int]:
+    """Return the processes of the actors of a class that this process has started."""
+    return [pid for pid in _descendants(os.getpid()) if _is_ray(pid, f"ray::{name}".encode())]
 
 
 def _is_ray(pid: int, name: bytes = b"ray::") -> bool:
@@ -157,7 +162,8 @@ def _is_ray(pid: int, name: bytes = b"ray::") -> bool:
         return False
 
 
-def _kill(pid: int) -> bool:
+def kill_process(pid: int) -> bool:
+    """End a process at once; return whether it was there."""
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:

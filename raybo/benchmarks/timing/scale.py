@@ -7,6 +7,11 @@ Slots: coroutines on a local Ray with two CPUs that sleep for lognormal times. T
 that of `raybo bench throughput`. The slot of the k-th trial that ends is taken by trial number
 workers + k in the order of starting: the time between the two is what a free slot waits.
 
+Results: the same slots with instant trials and random points: what a coordinator takes in, every
+result synced to disk before it counts.
+
+Kills: a tenth of the processes that evaluate is killed, and the coordinator, after many trials.
+
 Proposals: processor seconds of asks with the least effort, given n results and many pending
 points: where a result has come since the last ask, where proposals share one model, and where
 many are asked for at a time, as a coordinator of a thousand workers does.
@@ -20,6 +25,7 @@ import asyncio
 import os
 import tempfile
 import time
+from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,12 +35,13 @@ import numpy as np
 import ray
 from rich.table import Table
 
+from raybo.benchmarks.faults.kills import actors, kill_process
 from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.terminal import single_thread, wide_console
 from raybo.benchmarks.timing.throughput import busy_share
 from raybo.methods.base import LEAST
 from raybo.methods.registry import build_method
-from raybo.result import load_result
+from raybo.result import Result, load_result
 from raybo.runtime.optimize import optimize
 from raybo.study.journal.journal import Journal, read_journal
 from raybo.study.journal.record import Record
@@ -42,11 +49,13 @@ from raybo.study.study import MOST_AT_ONCE, Study
 from raybo.study.trial import State, Trial
 from raybo.views.status import status_of
 
-PARTS = ("slots", "proposals", "growth")
+PARTS = ("slots", "results", "kills", "proposals", "growth")
 _PROBLEM = "hartmann6"
 _SPREAD = 0.5  # of the logarithms of durations
 _ASKS = 6
 _BATCH = 100  # events of a group commit
+_PROCESSES = 10  # of which one is killed
+_MANY, _INSTANT = 20_000, 0.05  # trials, and their seconds: a thousand slots end 20,000 a second
 
 Row = tuple[str, str]
 
@@ -60,28 +69,8 @@ def waits(trials: Sequence[Trial], workers: int) -> list[float]:
 
 def measure_slots(workers: int, n_trials: int, seconds: float, method: str) -> Iterator[Row]:
     """Run a study of coroutines on Ray; yield how busy its slots were, and its rates."""
-    problem = get_problem(_PROBLEM)
-
-    async def evaluate(config: Mapping[str, Any]) -> float:
-        await asyncio.sleep(seconds * float(np.random.default_rng().lognormal(0.0, _SPREAD)))
-        return problem.objective(config)
-
-    os.environ.setdefault("RAY_worker_niceness", "0")  # as in `raybo bench throughput`
-    init: Any = ray.init
-    init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False,
-         logging_level="ERROR")  # fmt: skip
-    with tempfile.TemporaryDirectory() as folder:
-        began = time.time()
-        result = optimize(
-            evaluate,
-            problem.space,
-            method=method,
-            max_trials=n_trials,
-            workers=workers,
-            storage=folder,
-            progress=False,
-        )
-    ray.shutdown()
+    problem, began = get_problem(_PROBLEM), time.time()
+    result = _run(workers, n_trials, seconds, method)
     trials = result.trials
     starts = sorted(trial.started or 0.0 for trial in trials)
     ends = sorted(trial.finished or 0.0 for trial in trials)
@@ -96,6 +85,66 @@ def measure_slots(workers: int, n_trials: int, seconds: float, method: str) -> I
     yield f"{name}: first trial after the call", f"{starts[0] - began:.1f} s"
     if result.best_value is not None:
         yield f"{name}: regret", f"{problem.regret(result.best_value):.2g}"
+
+
+def _run(
+    workers: int,
+    n_trials: int,
+    seconds: float,
+    method: str,
+    processes: int = 2,
+    callbacks: Sequence[Callable[[Trial], Any]] = (),
+) -> Result:
+    """Run a study of coroutines that sleep, in some processes of a local Ray."""
+    problem = get_problem(_PROBLEM)
+
+    async def evaluate(config: Mapping[str, Any]) -> float:
+        await asyncio.sleep(seconds * float(np.random.default_rng().lognormal(0.0, _SPREAD)))
+        return problem.objective(config)
+
+    os.environ.setdefault("RAY_worker_niceness", "0")  # as in `raybo bench throughput`
+    init: Any = ray.init
+    init(address="local", num_cpus=processes, include_dashboard=False, log_to_driver=False,
+         logging_level="ERROR")  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        result = optimize(
+            evaluate,
+            problem.space,
+            method=method,
+            max_trials=n_trials,
+            workers=workers,
+            storage=folder,
+            progress=False,
+            callbacks=callbacks,
+        )
+    ray.shutdown()
+    return result
+
+
+def measure_kills(workers: int, n_before: int, seconds: float, method: str) -> Iterator[Row]:
+    """Kill a process of ten, and the coordinator, after `n_before` trials; yield what it cost."""
+    numbers: list[int] = []
+    killed: list[float] = []
+
+    def kill(trial: Trial) -> None:
+        numbers.append(trial.number)
+        if len(numbers) == n_before:
+            killed.append(time.time())
+            for pid in (*actors("EvaluatorActor")[:1], *actors("CoordinatorActor")):
+                kill_process(pid)
+
+    n_trials = n_before + 3 * workers
+    trials = _run(workers, n_trials, seconds, method, _PROCESSES, [kill]).trials
+    name = f"{workers} slots, {method}, kills after {n_before} trials of {seconds:g} s"
+    moment = killed[0]
+    finishes = sorted(trial.finished or 0.0 for trial in trials)
+    starts = sorted(trial.started or 0.0 for trial in trials)
+    first = next(start for start in starts if start > moment) - moment
+    running = ((t, bisect(starts, t) - bisect(finishes, t)) for t in starts if t > moment)
+    full = next(t for t, n in running if n >= 0.99 * workers) - moment
+    yield f"{name}: next start, and 99% of the slots at work again", f"{first:.1f} s, {full:.1f} s"
+    lost = sum(trial.state is not State.DONE for trial in trials) + n_trials - len(trials)
+    yield f"{name}: lost, and told twice", f"{lost}, {len(numbers) - len(set(numbers))}"
 
 
 def measure_proposals(method: str, n: int, pending: int, asks: int = _ASKS) -> Iterator[Row]:
@@ -204,13 +253,17 @@ def command(
     results: str,
     journal: int,
 ) -> None:
-    """Measure a study of a thousand workers: slots, proposals, growth."""
+    """Measure a study of a thousand workers: slots, results, kills, proposals, growth."""
     single_thread()
     table = Table(title=f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     table.add_column("what")
     table.add_column("measured", justify="right")
     rows: dict[str, Callable[[], Iterator[Row]]] = {
         "slots": lambda: measure_slots(workers, trials, seconds, method),
+        "results": lambda: measure_slots(workers, _MANY, _INSTANT, "random"),
+        "kills": lambda: measure_kills(
+            workers, max(map(int, results.split(","))), seconds, method
+        ),
         "proposals": lambda: (
             row for n in results.split(",") for row in measure_proposals(method, int(n), workers)
         ),
