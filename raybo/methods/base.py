@@ -24,12 +24,13 @@ class Effort:
     n_screened: int  # points over the space, and as many around the best, where a search starts
     n_starts: int  # of these that are climbed from
     max_evaluations: int  # of the acquisition in a climb
-    max_rows: int | None = None  # told points of which a model is made, the best and some others
+    max_rows: int  # told points of which a model is made, the best and some others
 
 
 # `raybo bench asynchrony` compares them: 64 points in flight, 300 evaluations of Hartmann6, median
 # regret of three seeds 3e-5, 6e-4 and 3e-4 at 35, 15 and 8 ms for a proposal.
-FULL = Effort("full", 10, 50, 256, 6, 40)
+# A fit of `bo` with full effort to 2,000 rows takes a minute of one core, to 4,000 more than five.
+FULL = Effort("full", 10, 50, 256, 6, 40, 2000)
 REDUCED = Effort("reduced", 5, 12, 64, 1, 10, 1000)
 LEAST = Effort("least", 2, 6, 32, 1, 4, 500)
 EFFORTS = (FULL, REDUCED, LEAST)
@@ -164,7 +165,7 @@ class Data:
         their number squared or cubed, and workers would wait for it.
         """
         n, most = len(self.loss), self.effort.max_rows
-        if most is None or n <= most:
+        if n <= most:
             return self
         order = np.lexsort((self.loss, ~self.feasible))
         best, rest = order[: most // 2], np.sort(order[most // 2 :])

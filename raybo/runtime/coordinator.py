@@ -24,7 +24,7 @@ from raybo.errors import JournalError
 from raybo.runtime.backend import Backend
 from raybo.runtime.evaluations.evaluate import Evaluation
 from raybo.runtime.evaluations.failures import MAX_LOSSES, Failure
-from raybo.runtime.evaluations.pool import Pool
+from raybo.runtime.evaluations.pool import RECENT_TRIALS, Pool
 from raybo.runtime.proposals.supply import Supply
 from raybo.runtime.session import Session
 from raybo.runtime.stopping import Ending, StopRules, failed
@@ -104,7 +104,8 @@ class Coordinator:
         self._steps = self._settings.steps
         self._courses: dict[int, Course] = {}  # of the trials that have reported
         self._backend = backend
-        self._pool = Pool(backend, self._settings, space, writer.epoch, self._spawn)
+        durations = self._record.recent_durations(RECENT_TRIALS)
+        self._pool = Pool(backend, self._settings, space, writer.epoch, self._spawn, durations)
         self._supply = Supply(
             backend,
             self._record,

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from raybo.errors import JournalError, StudyFailed
-from raybo.methods.base import Data, Proposal
+from raybo.methods.base import FULL, Data, Effort, Proposal
 from raybo.methods.random_search import RandomSearch
 from raybo.runtime.backend import ProposerFailed, ProposerLost
 from raybo.runtime.coordinator import Command, Coordinator, News
@@ -265,6 +265,20 @@ def test_a_long_wait_for_the_method_is_spoken_of(tmp_path: Path) -> None:
     waiting = "the method prepares the next trials"
     assert waiting in states(Slow(lambda x: x), "slow")
     assert waiting not in states(FakeBackend(lambda x: x, seconds=0.1), "quick")
+
+
+def test_proposals_of_a_resumed_study_take_no_longer_than_its_trials_allow(tmp_path: Path) -> None:
+    """Its workers ended 200 trials a second: there is no time for full effort."""
+    run(tmp_path, FakeBackend(lambda x: x), workers=100, max_trials=200)
+    efforts: list[Effort] = []
+
+    class Watched(FakeBackend):
+        async def propose(self, lane: int, call: Call) -> Proposals:
+            efforts.append(call.effort)
+            return await super().propose(lane, call)
+
+    run(tmp_path, Watched(lambda x: x), session="again", workers=100, max_trials=400)
+    assert FULL not in efforts
 
 
 def known_point(x: float, value: float) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
@@ -52,7 +52,10 @@ class Attempt:
 
 
 class Pool:
-    """Attempts that run, and the evaluations of those that ended."""
+    """Attempts that run, and the evaluations of those that ended.
+
+    `durations` are those of trials of earlier sessions, in seconds: they predict the first.
+    """
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class Pool:
         space: AnySpace,
         epoch: int,
         spawn: Callable[[Awaitable[None]], None],
+        durations: Iterable[float] = (),
     ) -> None:
         self.has_started = False  # whether the objective has been called for any trial
         self._backend = backend
@@ -72,7 +76,7 @@ class Pool:
         self._ended: list[tuple[int, Evaluation]] = []
         self._n_submitted = 0
         self._busy = 0.0  # seconds of the attempts that ended
-        self._durations: deque[float] = deque(maxlen=RECENT_TRIALS)
+        self._durations: deque[float] = deque(durations, maxlen=RECENT_TRIALS)
         self._dead_nodes: set[str] = set()
 
     @property

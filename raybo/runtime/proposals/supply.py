@@ -117,7 +117,8 @@ class Supply:
         """
         instant = duration is not None and duration < INSTANT_SECONDS
         self._longest_call = longest_call(duration)
-        self._rate = 0.0 if duration is None else len(finishes) / max(duration, 1e-3)
+        in_flight = len(finishes) + min(idle, room)
+        self._rate = 0.0 if duration is None else in_flight / max(duration, 1e-3)
         seconds = self._seconds_per_proposal() or 0.0
         if not instant:  # proposals of an initial design take no time, those of a model will
             seconds = max(seconds, typical_seconds(self._rate))

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, get_args
 
 from raybo.errors import MALFORMED, JournalError
@@ -132,6 +133,13 @@ class Record:
     def pending(self) -> list[int]:
         """Numbers of the trials that were asked and have not finished, by number."""
         return sorted(n for n, e in self.entries.items() if e.trial.state is State.PENDING)
+
+    def recent_durations(self, n: int) -> list[float]:
+        """Return the seconds that the last n trials took, without those that failed."""
+        trials = (self.entries[number].trial for number in reversed(self.order))
+        spans = ((t.started, t.finished) for t in trials if t.value is not None)
+        timed = (end - start for start, end in spans if start is not None and end is not None)
+        return list(islice(timed, n))
 
     def _on_header(self, event: Mapping[str, Any]) -> None:
         if self.header:
