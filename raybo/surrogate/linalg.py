@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -79,7 +80,9 @@ def one_thread() -> Iterator[None]:
 
 @cache
 def _thread_pools() -> ThreadpoolController:
-    return ThreadpoolController()  # finding the libraries takes 20 ms, setting them 0.1 ms
+    """Find the libraries that have threads: it takes 20 ms, setting them 0.1 ms."""
+    importlib.import_module("scipy.linalg")  # whose own is found only if it is loaded
+    return ThreadpoolController()
 
 
 def with_slope(x: Tensor, value: Tensor, slope: Tensor) -> Tensor:

@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -247,6 +252,23 @@ def test_extended_factor_equals_the_factor_of_the_whole() -> None:
     K = root @ root.T + torch.eye(8).double()
     extended = extend_cholesky(cholesky(K[:5, :5]), K[:5, 5:], K[5:, 5:])
     np.testing.assert_allclose(extended, torch.linalg.cholesky(K), rtol=1e-10, atol=1e-12)
+
+
+def test_one_thread_holds_for_libraries_that_are_loaded_in_it() -> None:
+    code = """
+import numpy as np
+from threadpoolctl import threadpool_info
+from raybo.surrogate.linalg import inverse_and_log_det, one_thread
+
+with one_thread():
+    inverse_and_log_det(np.eye(3))
+    print([pool["num_threads"] for pool in threadpool_info()])
+"""
+    environment = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert set(json.loads(done.stdout)) == {1}
 
 
 def test_one_thread_restores_the_number_of_threads() -> None:
