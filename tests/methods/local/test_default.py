@@ -34,12 +34,17 @@ def test_a_region_without_an_untried_point_leaves_the_others() -> None:
 
 
 def test_a_narrow_valley_is_followed() -> None:
-    """Rosenbrock in 6 dimensions: far below what as many random points find, about 1,000."""
-    optimizer = Optimizer(Box(6, -5, 10), "local", seed=0)
-    for _ in range(80):
-        trial = optimizer.ask()
-        x = np.asarray(trial.config["x"])
-        value = (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
-        optimizer.tell(trial, float(value))
-    assert optimizer.best is not None
-    assert optimizer.best.value < 50
+    """Rosenbrock in 6 dimensions: far below what as many random points find."""
+
+    def best(method: str, seed: int) -> float:
+        optimizer = Optimizer(Box(6, -5, 10), method, seed=seed)
+        for _ in range(80):
+            trial = optimizer.ask()
+            x = np.asarray(trial.config["x"])
+            value = (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+            optimizer.tell(trial, float(value))
+        assert optimizer.best is not None
+        return float(optimizer.best.value)
+
+    local, random = (np.median([best(m, seed) for seed in range(3)]) for m in ("local", "random"))
+    assert local < 0.05 * random

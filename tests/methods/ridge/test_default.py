@@ -89,8 +89,8 @@ def test_a_function_of_two_directions_is_minimised() -> None:
     grid = np.linspace(-0.5, 0.5, 21)
     least = min(np.sin(4 * grid))  # as low as it can be where the other direction is at 0
     assert optimizer.best is not None
-    assert optimizer.best.value < least + 1e-3
-    assert np.sort(values(told(45).X))[0] > least + 1e-3  # not so by chance
+    assert optimizer.best.value < least + 2e-3
+    assert np.sort(values(told(45).X))[0] > least + 2e-3  # not so by chance
 
 
 def test_integers_are_proposed_at_values_they_have() -> None:
