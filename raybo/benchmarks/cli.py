@@ -69,7 +69,7 @@ PROGRAMS = {
     ),
     "scale": (
         "raybo.benchmarks.timing.scale",
-        "a thousand workers: slots kept busy, proposals, a journal of 100,000 trials",
+        "a thousand workers: slots kept busy, results, kills, proposals, 100,000 trials",
         "5 minutes",
     ),
     "workers": (
