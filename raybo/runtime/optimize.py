@@ -219,8 +219,9 @@ def optimize(
             return Result.from_record(record, space, store.location)
         view.phase("starting Ray")
         search = Search(space, built, goal, seed)
+        n_first = 0 if record.entries or given else workers or MOST_AT_ONCE
         with ThreadPoolExecutor(1) as aside:  # a design needs scipy, which takes as long to load
-            designed = aside.submit(opening, search, point_list, workers or MOST_AT_ONCE)
+            designed = aside.submit(opening, search, point_list, n_first)
             connect()
         resources = {"num_cpus": 1} if resources is None else resources
         coroutines = is_async(objective)
@@ -246,7 +247,7 @@ def optimize(
             resume_hint=resume_hint(name, storage, header["objective"], named),
             points=point_list,
             given=given,
-            opening=() if record.entries or given else designed.result()[: limits["workers"]],
+            opening=designed.result()[: limits["workers"]],
             processes=n_processes(limits["workers"], most) if coroutines else 0,
         )
         folder = None if "://" in storage else str(store.folder)
