@@ -70,7 +70,7 @@ PROGRAMS = {
     "scale": (
         "raybo.benchmarks.timing.scale",
         "a thousand workers: slots kept busy, results, kills, proposals, 100,000 trials",
-        "5 minutes",
+        "10 minutes",
     ),
     "workers": (
         "raybo.benchmarks.timing.workers",

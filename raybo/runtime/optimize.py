@@ -247,7 +247,7 @@ def optimize(
             resume_hint=resume_hint(name, storage, header["objective"], named),
             points=point_list,
             given=given,
-            opening=designed.result()[: limits["workers"]],
+            opening=tuple(t for t in designed.result() if t.number < limits["workers"]),
             processes=n_processes(limits["workers"], most) if coroutines else 0,
         )
         folder = None if "://" in storage else str(store.folder)

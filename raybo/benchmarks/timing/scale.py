@@ -69,8 +69,8 @@ def waits(trials: Sequence[Trial], workers: int) -> list[float]:
 
 def measure_slots(workers: int, n_trials: int, seconds: float, method: str) -> Iterator[Row]:
     """Run a study of coroutines on Ray; yield how busy its slots were, and its rates."""
-    problem, began = get_problem(_PROBLEM), time.time()
-    result = _run(workers, n_trials, seconds, method)
+    problem = get_problem(_PROBLEM)
+    result, began = _run(workers, n_trials, seconds, method)
     trials = result.trials
     starts = sorted(trial.started or 0.0 for trial in trials)
     ends = sorted(trial.finished or 0.0 for trial in trials)
@@ -94,8 +94,8 @@ def _run(
     method: str,
     processes: int = 2,
     callbacks: Sequence[Callable[[Trial], Any]] = (),
-) -> Result:
-    """Run a study of coroutines that sleep, in some processes of a local Ray."""
+) -> tuple[Result, float]:
+    """Run a study of coroutines that sleep on a local Ray; return when it began, too."""
     problem = get_problem(_PROBLEM)
 
     async def evaluate(config: Mapping[str, Any]) -> float:
@@ -107,6 +107,7 @@ def _run(
     init(address="local", num_cpus=processes, include_dashboard=False, log_to_driver=False,
          logging_level="ERROR")  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
+        began = time.time()
         result = optimize(
             evaluate,
             problem.space,
@@ -118,7 +119,7 @@ def _run(
             callbacks=callbacks,
         )
     ray.shutdown()
-    return result
+    return result, began
 
 
 def measure_kills(workers: int, n_before: int, seconds: float, method: str) -> Iterator[Row]:
@@ -134,7 +135,7 @@ def measure_kills(workers: int, n_before: int, seconds: float, method: str) -> I
                 kill_process(pid)
 
     n_trials = n_before + 3 * workers
-    trials = _run(workers, n_trials, seconds, method, _PROCESSES, [kill]).trials
+    trials = _run(workers, n_trials, seconds, method, _PROCESSES, [kill])[0].trials
     name = f"{workers} slots, {method}, kills after {n_before} trials of {seconds:g} s"
     moment = killed[0]
     finishes = sorted(trial.finished or 0.0 for trial in trials)
@@ -242,7 +243,7 @@ def _both(work: Callable[[], Any]) -> str:
 @click.option("--trials", default=4000, help="trials of the part `slots`")
 @click.option("--seconds", default=10.0, help="median duration of an evaluation")
 @click.option("--method", default="bo", help="of the parts `slots` and `proposals`")
-@click.option("--results", default="1000,3000,10000", help="results that proposals are given")
+@click.option("--results", default="1000,3000,10000", help="before proposals, and kills")
 @click.option("--journal", default=100_000, help="trials of the part `growth`")
 def command(
     only: str | None,

@@ -64,7 +64,7 @@ class Proposals:
 
 
 def opening(search: Search, points: Sequence[Any], n: int) -> tuple[TrialRecord, ...]:
-    """Propose the first n trials of a study, as its proposers would, after the user's points.
+    """Propose those of the first n trials that are not the user's points, as proposers would.
 
     Before the first result no method has a model: workers can start on these while proposers
     load what models need. There are fewer where proposals take long, and none by a method that
@@ -75,7 +75,7 @@ def opening(search: Search, points: Sequence[Any], n: int) -> tuple[TrialRecord,
         return ()
     trials = [TrialRecord(number, config) for number, config in enumerate(points)]
     of_lanes: dict[int, list[int]] = {}
-    for number in range(len(points), len(points) + n):
+    for number in range(len(points), n):
         of_lanes.setdefault(lane_of(number, method.lanes), []).append(number)
     made: list[TrialRecord] = []
     for lane, numbers in of_lanes.items():

@@ -71,7 +71,7 @@ def test_an_opening_has_the_trials_that_proposers_would_propose(method: str, lan
     options = {"k": lanes} if lanes > 1 else {}
     search = Search(space, method, Objective(), 7, options)
     points = [{f"x{i}": x for i in range(5)} for x in (0.25, 0.5)]
-    made = opening(search, points, 6)
+    made = opening(search, points, 8)
     assert [trial.number for trial in made] == [2, 3, 4, 5, 6, 7]
     for lane in range(lanes):
         known = [TrialRecord(n, points[n]) for n in range(2) if n % lanes == lane]
@@ -88,6 +88,11 @@ def test_a_method_of_the_user_proposes_in_its_own_process_alone() -> None:
 def test_an_opening_ends_where_the_space_does() -> None:
     search = Search(Space({"x": Int(0, 2)}), "auto", Objective(), 0)
     assert len(opening(search, [{"x": 1}], 6)) == 2
+
+
+def test_points_of_the_user_that_keep_all_workers_busy_need_no_opening() -> None:
+    points = [{"x": 0.1}, {"x": 0.2}, {"x": 0.3}]
+    assert opening(Search(SPACE, "auto", Objective(), 0), points, 2) == ()
 
 
 def test_a_slow_proposal_does_not_wait_for_the_next() -> None:
