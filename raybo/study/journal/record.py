@@ -245,5 +245,7 @@ class Record:
 
 def _check_types(event: Mapping[str, Any], types: Mapping[str, Any]) -> None:
     for key, kind in types.items():
-        if key in event and not isinstance(event[key], kind):
-            raise TypeError(f"{key} is {event[key]!r}")
+        if key in event:
+            value = event[key]
+            if not isinstance(value, kind) or value is True or value is False:  # ints of Python
+                raise TypeError(f"{key} is {value!r}")

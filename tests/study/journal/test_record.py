@@ -82,6 +82,7 @@ def test_events_that_contradict_each_other_are_refused(
         {"kind": "asked", "number": 1},
         {"kind": "asked", "number": "1", "config": {}},
         {"kind": "done", "number": 0, "value": "abc"},
+        {"kind": "done", "number": 0, "value": 1.0, "started": True, "finished": 2.0},
         {"kind": "done", "number": 0, "value": 1.0, "extra": []},
         {"kind": "failed", "number": 0, "reason": 7},
         {"kind": "done", "number": 0, "value": 10**400},
