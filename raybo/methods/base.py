@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -146,6 +146,36 @@ class Data:
             spread=np.append(self.spread, [0.0] * len(self.failed))
             if self.spread.size
             else self.spread,
+        )
+
+    def only(
+        self, holds: Callable[[Memo], bool], points: Callable[[Sequence[Memo]], Array]
+    ) -> Data:
+        """The data of the points whose memo `holds`, with the `points` of memos as their rows.
+
+        For methods that search another space than that of the study, and note where in it a point
+        lies. A point of the user has no such note, and one that the study drew in place of a
+        duplicate is not the one in its memo.
+        """
+
+        def kept(memo: Memo) -> bool:
+            return holds(memo) and not memo.get("replaced", False)
+
+        told = [i for i, memo in enumerate(self.memos) if kept(memo)]
+        memos = tuple(self.memos[i] for i in told)
+        failed_memos = tuple(filter(kept, self.failed_memos))
+        pending_memos = tuple(filter(kept, self.pending_memos))
+        return replace(
+            self,
+            X=points(memos),
+            loss=self.loss[told],
+            excess=self.excess[told] if self.excess.size else self.excess,
+            spread=self.spread[told] if self.spread.size else self.spread,
+            memos=memos,
+            failed=points(failed_memos),
+            failed_memos=failed_memos,
+            pending=points(pending_memos),
+            pending_memos=pending_memos,
         )
 
     def without_fits(self) -> Data:

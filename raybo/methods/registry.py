@@ -46,6 +46,7 @@ METHODS: dict[str, dict[str, str]] = {
         "paper": "raybo.methods.bock.published:PublishedBock",
     },
     "ridge": {"default": "raybo.methods.ridge.default:Ridge"},
+    "bins": {"default": "raybo.methods.bins.default:Bins"},
     "local": {"default": "raybo.methods.local.default:Local"},
 }
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from raybo.acquisition.closed_form import ClosedForm, ClosedFormAdditive, ClosedFormProjected
 from raybo.acquisition.functions import ACQUISITIONS, exploration
-from raybo.acquisition.maximizers.base import Acquisition, Region
+from raybo.acquisition.maximizers.base import Acquisition, Region, values
 from raybo.acquisition.maximizers.elastic import Family, scale_lengthscales
 from raybo.acquisition.starts import around, spread
 from raybo.arrays import Array, Bools
@@ -79,6 +79,16 @@ def untried(f: Acquisition, space: AnySpace, data: Data) -> Acquisition:
         return f
     tried = {row.tobytes() for row in (*data.X, *data.failed, *data.pending)}
     return Barred(f, lambda X: np.array([row.tobytes() in tried for row in X], dtype=bool))
+
+
+def untried_image(
+    f: Acquisition, images: Callable[[Array], Array], space: AnySpace, data: Data
+) -> Acquisition:
+    """`f` of points z, with -inf where their image is not allowed or, if finite, was tried."""
+    if space.cardinality is None and not space.constrained:
+        return f
+    zero = untried(lambda X: X.new_zeros(len(X)), space, data)
+    return Barred(f, lambda Z: np.isneginf(values(zero, images(Z))))
 
 
 def allowed(f: Acquisition, space: AnySpace) -> Acquisition:

@@ -7,6 +7,8 @@ so its points spread evenly over the part that it can reach.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -37,6 +39,22 @@ class Cube(Protocol):
 
     def allowed(self, U: Array) -> Bools:
         """Return which rows decode to configs that are allowed."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A cube of its own, of the points of which some are allowed."""
+
+    dim: int
+    allowed: Callable[[Array], Bools]
+
+    def snap(self, U: Array) -> Array:
+        """Return the rows."""
+        return U
+
+    def active(self, U: Array) -> Bools:
+        """Return that every column matters in every row."""
+        return np.ones(U.shape, dtype=np.bool_)
 
 
 def find(cube: Cube) -> Array:

@@ -1,8 +1,8 @@
 """Vector: the lazy vector of a Box config, whose coordinates are computed when they are read.
 
 A vector is its dimension, its bounds and a source of coordinates in [-1, 1], which are then
-scaled affinely to [low, high]. Coordinates of the sources `Uniform` and `Embedded` are pure
-functions of (seed, index): a vector of 10**12 coordinates takes a few hundred bytes.
+scaled affinely to [low, high]. Coordinates of all sources but `Dense` are pure functions
+of (seed, index): a vector of 10**12 coordinates takes a few hundred bytes.
 """
 
 from __future__ import annotations
@@ -51,6 +51,34 @@ def gaussian_rows(seed: int, rows: Any, d: int) -> Array:
     return normal
 
 
+def permuted(seed: int, rows: Any, dim: int) -> Bits:
+    """Return the places of coordinates in a random order of all `dim` of them.
+
+    Notes
+    -----
+    A Feistel network of four rounds (Luby & Rackoff 1988) permutes the numbers below a power of
+    four; what falls beyond `dim` is permuted again until it does not (Black & Rogaway 2002). So
+    each place costs the same in any dimension, and no two coordinates share one.
+    """
+    half = max(1, ((dim - 1).bit_length() + 1) // 2)
+    shift, mask = _uint64(half), _uint64(2**half - 1)
+    keys = [_mix(_stream(seed) + _counters(_uint64(n))) for n in range(1, _ROUNDS + 1)]
+    places: Bits = np.array(rows, dtype=np.uint64)
+    todo = np.arange(len(places))
+    while len(todo):
+        left, right = places[todo] >> shift, places[todo] & mask
+        for key in keys:
+            left, right = right, left ^ (_mix(key + right * _GOLDEN) & mask)
+        places[todo] = (left << shift) | right
+        todo = todo[places[todo] >= dim]
+    return places
+
+
+def random_signs(seed: int, rows: Any) -> Array:
+    """Return 1.0 or -1.0 for each of the coordinates, pure functions of (seed, row)."""
+    return np.where(_uniform(_mix(_stream(seed) + _counters(rows))) < 0.5, -1.0, 1.0)
+
+
 def _uint64(*values: int) -> Bits:
     # Arrays, never scalars: numpy warns when a scalar wraps around and is silent for arrays.
     return np.array(values, dtype=np.uint64)
@@ -59,6 +87,7 @@ def _uint64(*values: int) -> Bits:
 _ONE = _uint64(1)
 _GOLDEN = _uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio, the increment of splitmix64
 _FACTOR_1, _FACTOR_2 = _uint64(0xBF58476D1CE4E5B9), _uint64(0x94D049BB133111EB)
+_ROUNDS = 4
 _SHIFT_12, _SHIFT_27, _SHIFT_30, _SHIFT_31 = map(_uint64, (12, 27, 30, 31))
 
 
@@ -182,7 +211,50 @@ class Embedded:
         return {"embedded": {"seed": self.seed, "z": list(self.z)}}
 
 
-Source = Dense | Uniform | Embedded
+@dataclass(frozen=True)
+class Binned:
+    """One value for each bin of coordinates: coordinate i is the value of its bin, or minus that.
+
+    A permutation of the coordinates, drawn by the seed, is cut into bins.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the permutation, see `permuted`, and of the signs.
+    ends : tuple of int
+        Where each bin ends in the order of the permutation, increasing; the last is the dimension.
+    values : tuple of float
+        The value of each bin, in [-1, 1].
+    """
+
+    seed: int
+    ends: tuple[int, ...]
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seed", _checked_seed(self.seed))
+        object.__setattr__(self, "ends", tuple(map(int, self.ends)))
+        object.__setattr__(self, "values", tuple(map(float, self.values)))
+        rising = all(a < b for a, b in zip((0, *self.ends), self.ends, strict=False))
+        if not self.ends or not rising or len(self.ends) != len(self.values):
+            raise SpaceError("a binned vector has bins, each with a rising end and a value")
+        if not all(abs(value) <= 1.0 for value in self.values):
+            raise SpaceError("the values of a binned vector lie in [-1, 1]; divide by the bounds")
+
+    def at(self, rows: Bits) -> Array:
+        """Return coordinates in [-1, 1]."""
+        places = permuted(self.seed, rows, self.ends[-1])
+        bins = np.searchsorted(np.array(self.ends, dtype=np.uint64), places, side="right")
+        found: Array = random_signs(self.seed, rows) * np.array(self.values)[bins]
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON description."""
+        about = {"seed": self.seed, "ends": list(self.ends), "values": list(self.values)}
+        return {"binned": about}
+
+
+Source = Dense | Uniform | Embedded | Binned
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -312,4 +384,9 @@ def vector_from_json(obj: Mapping[str, Any]) -> Vector:
         raise SpaceError(f"not a vector: {str(obj)[:200]} ({error})") from None
 
 
-_SOURCES: dict[str, Any] = {"dense": Dense, "uniform": Uniform, "embedded": Embedded}
+_SOURCES: dict[str, Any] = {
+    "dense": Dense,
+    "uniform": Uniform,
+    "embedded": Embedded,
+    "binned": Binned,
+}

@@ -55,6 +55,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
     "bo-paper": ("bo", PAPER, ("constant",)),
     "rembo": ("rembo", SMALL, ALL),
     "rembo-paper": ("rembo", {**PAPER, "d": 2}, ("mixed", "lazy")),
+    "bins": ("bins", SMALL, ALL),
     "addtree": ("addtree", SMALL, ALL),
     "addtree-paper": ("addtree", PAPER, ("tree",)),
     "addgp": ("addgp", SMALL, ALL),

@@ -7,7 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raybo.errors import SpaceError
-from raybo.space.vector import Dense, Embedded, Uniform, Vector, gaussian_rows, vector_from_json
+from raybo.space.vector import (
+    Binned,
+    Dense,
+    Embedded,
+    Uniform,
+    Vector,
+    gaussian_rows,
+    permuted,
+    random_signs,
+    vector_from_json,
+)
 
 properties = settings(derandomize=True, deadline=None, max_examples=60)
 
@@ -16,6 +26,7 @@ SOURCES = [
     Uniform(7),
     Embedded(3, (0.4,)),
     Embedded(2**63 + 5, tuple(np.linspace(-1, 1, 11))),
+    Binned(2**63 + 5, (1, 400, 1000), (0.5, -1.0, 0.25)),
 ]
 sources = pytest.mark.parametrize("source", SOURCES, ids=lambda s: type(s).__name__)
 
@@ -39,6 +50,42 @@ def test_gaussian_entries_are_a_hash_of_seed_row_and_column(seed, row, column):
     bits = splitmix64((key + (column + 1) * golden) & mask)
     expected = ndtri(((bits >> 12) + 0.5) / 2**52)
     assert gaussian_rows(seed, [row], column + 1)[0, column] == expected
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 7, 25, 64, 1000, 4097])
+def test_every_coordinate_has_a_place_of_its_own(dim):
+    orders = [permuted(seed, np.arange(dim), dim).tolist() for seed in (0, 1, 2**63)]
+    for order in orders:
+        assert sorted(order) == list(range(dim))
+    assert dim < 7 or len({tuple(order) for order in orders}) == 3
+
+
+@pytest.mark.parametrize("dim", [24, 10**12])
+def test_places_and_signs_of_two_coordinates_are_independent(dim):
+    pairs = np.array([permuted(seed, [3, dim - 4], dim) for seed in range(4000)])
+    together = np.mean(pairs[:, 0] // (dim // 8) == pairs[:, 1] // (dim // 8))
+    assert together == pytest.approx((dim / 8 - 1) / (dim - 1), abs=0.02)
+    assert pairs.mean(0) == pytest.approx([dim / 2] * 2, rel=0.05)
+    signs = np.array([random_signs(seed, [3, dim - 4]) for seed in range(4000)])
+    assert set(signs.ravel()) == {-1.0, 1.0}
+    assert [*signs.mean(0), signs.prod(1).mean()] == pytest.approx([0.0] * 3, abs=0.08)
+
+
+def test_a_binned_vector_has_one_size_of_value_in_each_bin():
+    source = Binned(5, (30, 50, 100), (0.5, -0.25, 1.0))
+    x = Vector(100, -1.0, 1.0, source)
+    values, counts = np.unique(np.abs(np.asarray(x)), return_counts=True)
+    assert (values.tolist(), counts.tolist()) == ([0.25, 0.5, 1.0], [20, 30, 50])
+    places = permuted(5, np.arange(100), 100)
+    assert set(np.abs(x[np.flatnonzero(places < 30)])) == {0.5}
+
+
+@pytest.mark.parametrize(
+    ("ends", "values"), [((), ()), ((5, 5), (0.1, 0.2)), ((3, 10), (0.1,)), ((10,), (1.5,))]
+)
+def test_bins_that_are_none_are_refused(ends, values):
+    with pytest.raises(SpaceError, match="binned vector"):
+        Binned(0, ends, values)
 
 
 def test_gaussian_rows_are_standard_normal_at_any_offset():

@@ -35,10 +35,10 @@ from raybo.lazy import Tensor, torch
 from raybo.methods.base import Data, Effort, Proposal, lane_of
 from raybo.methods.model import Starts, fitted_gp, incumbent, with_pending
 from raybo.methods.options import check_choice, check_count, check_seconds, require_unconditional
-from raybo.methods.rembo.embedding import Embedding, require_embeddable, untried_image
+from raybo.methods.rembo.embedding import Embedding, require_embeddable
 from raybo.methods.rembo.features import require_few_values
 from raybo.methods.rembo.kernels import KERNELS, View, view_of
-from raybo.methods.search import acquisition_of
+from raybo.methods.search import acquisition_of, untried_image
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.kernels.base import Kernel, Theta
 from raybo.surrogate.kernels.projected import MORE_ITERATIONS, ROWS, Projected
@@ -92,7 +92,7 @@ class Rembo:
         with one_thread():
             success = embedding.success(own)
             f, view, memo = self._model(embedding, own, success.walls, rng)
-            f = untried_image(success.weigh(f), embedding, data)
+            f = untried_image(success.weigh(f), embedding.images, self.space, data)
             region = embedding.region(own, own.effort.n_screened, rng)
             z = self._maximizer(view, embedding, own, rng)(f, region, rng)
         return embedding.proposal(z, memo | success.memo)

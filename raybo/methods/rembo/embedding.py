@@ -6,22 +6,21 @@ Row i of A is a pure function of a seed and i, so A is never stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from raybo.acquisition.maximizers.base import Acquisition, Region, values
+from raybo.acquisition.maximizers.base import Region
 from raybo.acquisition.starts import around, spread
 from raybo.arrays import Array, Bools, Indices
 from raybo.errors import MethodError
 from raybo.methods.base import Data, Memo, Proposal
 from raybo.methods.feasibility import Feasibility, feasibility
 from raybo.methods.model import unordered_columns
-from raybo.methods.search import Barred, untried
-from raybo.space.allowed import sample
+from raybo.space.allowed import Whole, sample
 from raybo.space.any_space import AnySpace
 from raybo.space.box import Box
 from raybo.space.design import allowed_element, sobol, sobol_point
@@ -114,7 +113,7 @@ class Embedding:
         """Return the small box, with n starts spread over it and n near the best z of `data`."""
         near = around(self.to_cube(data.best_rows(n_best)), n, rng)
         if self.space.constrained:
-            over = sample(_Cube(self.d, self.allowed), n, rng, self.to_cube(data.X))
+            over = sample(Whole(self.d, self.allowed), n, rng, self.to_cube(data.X))
         else:
             over = spread(self.d, n, rng)
         edge = np.full(self.d, self.bound)
@@ -131,51 +130,15 @@ class Embedding:
         return Proposal(x=self.images(z[None])[0], memo=noted)
 
     def data(self, data: Data) -> Data:
-        """Return the data of the points of this embedding, with z in place of their rows.
-
-        A point of the user has no z, and a point that the study drew in place of a duplicate is
-        not the image of the z in its memo.
-        """
-        told = [i for i, memo in enumerate(data.memos) if self._holds(memo)]
-        failed_memos = tuple(memo for memo in data.failed_memos if self._holds(memo))
-        pending_memos = tuple(memo for memo in data.pending_memos if self._holds(memo))
-        memos = tuple(data.memos[i] for i in told)
-        return replace(
-            data,
-            X=self._points(memos),
-            loss=data.loss[told],
-            excess=data.excess[told] if data.excess.size else data.excess,
-            spread=data.spread[told] if data.spread.size else data.spread,
-            memos=memos,
-            failed=self._points(failed_memos),
-            failed_memos=failed_memos,
-            pending=self._points(pending_memos),
-            pending_memos=pending_memos,
-        )
+        """Return the data of the points of this embedding, with z in place of their rows."""
+        return data.only(lambda memo: len(memo.get("z", ())) == self.d, self._points)
 
     def success(self, data: Data) -> Feasibility:
         """What the points z in `data` say of where trials succeed."""
         return feasibility(Matern52(self.d, scaled=True), data)
 
-    def _holds(self, memo: Memo) -> bool:
-        return len(memo.get("z", ())) == self.d and not memo.get("replaced", False)
-
-    def _points(self, memos: tuple[Memo, ...]) -> Array:
+    def _points(self, memos: Sequence[Memo]) -> Array:
         return np.array([memo["z"] for memo in memos], dtype=np.float64).reshape(-1, self.d)
-
-
-@dataclass(frozen=True)
-class _Cube:
-    """The unit cube of a small box, for draws of points whose images are allowed."""
-
-    dim: int
-    allowed: Callable[[Array], Bools]
-
-    def snap(self, U: Array) -> Array:
-        return U
-
-    def active(self, U: Array) -> Bools:
-        return np.ones(U.shape, dtype=np.bool_)
 
 
 def require_embeddable(d: int | None, space: AnySpace) -> None:
@@ -185,12 +148,3 @@ def require_embeddable(d: int | None, space: AnySpace) -> None:
             f"d must be at most the dimension of the space, {space.dim}, got {d}; "
             "an embedding is smaller than what it is embedded in"
         )
-
-
-def untried_image(f: Acquisition, embedding: Embedding, data: Data) -> Acquisition:
-    """`f` of z, with -inf at images that are not allowed or, in a finite space, were tried."""
-    space = embedding.space
-    if space.cardinality is None and not space.constrained:
-        return f
-    zero = untried(lambda U: U.new_zeros(len(U)), space, data)
-    return Barred(f, lambda Z: np.isneginf(values(zero, embedding.images(Z))))

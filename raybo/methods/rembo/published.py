@@ -53,8 +53,9 @@ from raybo.arrays import Array
 from raybo.lazy import Tensor, torch
 from raybo.methods.base import Data, Proposal, lane_of
 from raybo.methods.options import check_choice, check_count, require_unconditional
-from raybo.methods.rembo.embedding import Embedding, require_embeddable, untried_image
+from raybo.methods.rembo.embedding import Embedding, require_embeddable
 from raybo.methods.rembo.features import Features, images, indicators, require_few_values
+from raybo.methods.search import untried_image
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.gp import GP, NOISE, add_noise
 from raybo.surrogate.kernels.stationary import SE
@@ -126,7 +127,7 @@ class PublishedRembo:
                 return torch.from_numpy(log_ei.with_gradient(features(Z).numpy())[0])
 
             success = embedding.success(own)
-            gain = untried_image(success.weigh(u), embedding, data)
+            gain = untried_image(success.weigh(u), embedding.images, self.space, data)
             region = embedding.region(own, STARTS, rng, n_best=1)
             budget = EVALUATIONS * (1 + self.dim)
             found = np.stack([m(budget)(gain, region, rng) for m in (Direct, CmaEs)])

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from raybo.methods.base import EFFORTS, Data
-from raybo.methods.rembo.embedding import Embedding, untried_image
+from raybo.methods.rembo.embedding import Embedding
+from raybo.methods.search import untried_image
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Float, Int
 from raybo.space.space import Space
@@ -100,7 +101,7 @@ def test_known_images_of_a_finite_space_are_excluded() -> None:
     embedding = Embedding(FINITE, 2, 4, 2.0)
     data = data_of(embedding, 3, pending=1)
     Z = embedding.from_cube(np.random.default_rng(5).random((60, 2)))
-    f = untried_image(lambda Z: Z.sum(1), embedding, data)
+    f = untried_image(lambda Z: Z.sum(1), embedding.images, FINITE, data)
     known = {row.tobytes() for row in (*data.X, *data.pending)}
     expected = [
         -np.inf if row.tobytes() in known else z.sum()
