@@ -6,6 +6,7 @@ from raybo.benchmarks.problems.base import BenchmarkError
 from raybo.benchmarks.tables.addtree import addtree_blocks, addtree_fc3, addtree_synthetic
 from raybo.benchmarks.tables.applications import application_tasks
 from raybo.benchmarks.tables.base import Task
+from raybo.benchmarks.tables.bins import bins_embedded
 from raybo.benchmarks.tables.bock import bock_layer, bock_table1, bock_table2
 from raybo.benchmarks.tables.egp import egp_cascade, egp_functions
 from raybo.benchmarks.tables.peers import peers_20d, peers_high
@@ -17,6 +18,7 @@ TASKS: dict[str, Task] = {
     for task in (
         peers_20d(),
         peers_high(),
+        bins_embedded(),
         rembo_table1(),
         rembo_figure3(),
         addtree_synthetic(),

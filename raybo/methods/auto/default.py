@@ -5,7 +5,7 @@ results, also from those of points that another member proposed. The next point 
 member drawn with a probability that follows how well its model predicts the results
 (raybo/methods/auto/shares.py).
 
-A box too large to have columns is left to rembo.
+A box too large to have columns is left to bins.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from raybo.errors import SurrogateError
 from raybo.methods.addtree.default import AddTree
 from raybo.methods.auto.shares import log_densities, shares
 from raybo.methods.base import NOTED, Data, Memo, Method, Proposal, ask_method
+from raybo.methods.bins.default import Bins
 from raybo.methods.bo.default import Bo
 from raybo.methods.egp.default import Egp
 from raybo.methods.model import Modelled, in_losses
 from raybo.methods.options import check_choice, check_count
-from raybo.methods.rembo.default import Rembo
 from raybo.space.any_space import AnySpace
 from raybo.space.design import design_size, sobol_point
 from raybo.surrogate.gp import GP
@@ -62,7 +62,7 @@ class Auto:
     @cached_property
     def only(self) -> Method | None:
         """The method that the space is left to, where no member takes it."""
-        return None if self.methods else Rembo(self.space, n_init=self.n_init)
+        return None if self.methods else Bins(self.space, n_init=self.n_init)
 
     @property
     def lanes(self) -> int:

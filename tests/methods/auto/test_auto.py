@@ -15,12 +15,14 @@ from raybo.errors import MethodError, SurrogateError
 from raybo.methods.auto.assumptions import ASSUMPTIONS
 from raybo.methods.auto.default import MEMBERS, Auto, members_of, view_of
 from raybo.methods.auto.shares import FLOOR, better_half, log_densities, shares
+from raybo.methods.bins.default import Bins
+from raybo.methods.bins.partition import MEMO
 from raybo.methods.bo.default import Bo
 from raybo.methods.egp.default import Egp
-from raybo.methods.rembo.default import Rembo
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Choice, Float
 from raybo.space.space import Space
+from raybo.space.vector import Binned, Embedded
 from raybo.study.optimizer import Optimizer
 from raybo.study.study import Study
 from raybo.surrogate.gp import GP, NOISE
@@ -115,12 +117,28 @@ def test_the_space_decides_who_takes_part(space: Any, names: tuple[str, ...]) ->
     assert tuple(Auto(space).methods) == names
 
 
-def test_a_box_without_columns_is_left_to_rembo_with_its_lanes() -> None:
+def test_a_box_without_columns_is_left_to_bins_with_its_lanes() -> None:
     auto = Auto(Box(10**9))
-    assert isinstance(auto.only, Rembo)
+    assert isinstance(auto.only, Bins)
     assert auto.lanes == auto.only.lanes
     trial = Optimizer(Box(10**9), "auto").ask()
-    assert "z" in trial.memo  # a point of the embedding
+    assert MEMO in trial.memo
+
+
+def test_a_study_of_a_huge_box_that_rembo_began_goes_on() -> None:
+    """As auto did before: its points are embedded, and say nothing of bins."""
+    before = Optimizer(Box(10**9), "rembo", seed=3)
+    for _ in range(14):
+        trial = before.ask()
+        before.tell(trial, float(np.sum(trial.config["x"][:3] ** 2)))
+    state = before.state()
+    state["method"] = {"name": "auto", "options": {}}
+    after = Optimizer.from_state(state)
+    for _ in range(14):
+        trial = after.ask()
+        after.tell(trial, float(np.sum(trial.config["x"][:3] ** 2)))
+    assert [type(t.config["x"].source) for t in after.trials] == [Embedded] * 14 + [Binned] * 14
+    assert after.best is not None
 
 
 def test_members_can_be_named() -> None:
