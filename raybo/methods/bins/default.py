@@ -37,6 +37,7 @@ from raybo.surrogate.outcomes import SHORT_TAIL
 BINS = 8  # at first, unless given
 DESIGN = 10  # points before the first model, unless given
 RESULTS_PER_BIN = 4  # with 2, Branin in 500 dimensions is found later, Hartmann6 sooner
+MOST_BINS = 100  # every point notes them: a journal would grow with the square of its trials
 
 
 @dataclass(frozen=True)
@@ -102,12 +103,12 @@ class Bins:
 
 
 def grown(bins: Partition, own: Data) -> Partition:
-    """The partition with a bin for every four results; those with most to hide are halved.
+    """The partition with a bin for every four results: those with most to hide are halved.
 
     A bin hides another coordinate that matters by its number of coordinates, and how much that
     one matters is guessed by the relevance of the bin, the inverse square of its length-scale.
     """
-    missing = own.n_told // RESULTS_PER_BIN - bins.d
+    missing = min(own.n_told // RESULTS_PER_BIN, MOST_BINS) - bins.d
     last = own.last_fit("theta")
     if missing <= 0 or last is None:
         return bins

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import tracemalloc
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from raybo.benchmarks.problems.registry import get_problem
 from raybo.errors import MethodError, SpaceError
 from raybo.methods.base import EFFORTS, Data, Effort
-from raybo.methods.bins.default import BINS, RESULTS_PER_BIN, Bins, grown
+from raybo.methods.bins.default import BINS, MOST_BINS, RESULTS_PER_BIN, Bins, grown
 from raybo.methods.bins.partition import MEMO, Partition
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Choice, Float
@@ -52,6 +53,25 @@ def test_the_bins_that_hide_most_are_split_one_for_every_few_results() -> None:
     assert one == bins.split([2])
     assert two == bins.split([2, 0])
     assert grown(bins, told(bins, 4 * RESULTS_PER_BIN, lengths)) == bins
+
+
+def test_there_are_never_more_than_the_most_bins() -> None:
+    bins = Partition.of_lane(HUGE, MOST_BINS - 1, 0, 0)
+    lengths = np.linspace(1.0, 2.0, bins.d).tolist()
+    more = grown(bins, told(bins, 3 * MOST_BINS * RESULTS_PER_BIN, lengths))
+    assert more == bins.split([0])
+    assert more.d == MOST_BINS
+
+
+def test_an_ask_takes_the_same_memory_in_any_dimension() -> None:
+    peaks = []
+    for dim in (10**3, 10**12):
+        optimizer = run(Box(dim), bowl, 14)
+        tracemalloc.start()
+        optimizer.ask()
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 2 * peaks[0] + 10**6
 
 
 def test_bins_split_until_each_has_one_coordinate() -> None:
