@@ -269,7 +269,7 @@ def delete(name: str, yes: bool, storage: str) -> None:
     """Remove the study NAME and its folder."""
     from raybo.study.outcome import delete_study, load_record
 
-    n = len(load_record(name, storage).order)
+    n = load_record(name, storage).n_ended
     if not yes:
         click.confirm(f"Remove study {name!r} and its {n} finished trials?", abort=True)
     click.echo(f"Removed {delete_study(name, storage)}")

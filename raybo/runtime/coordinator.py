@@ -13,7 +13,7 @@ import math
 import time
 import traceback
 from collections import deque
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -36,7 +36,7 @@ from raybo.study.curves import Course, course_of
 from raybo.study.journal.journal import timestamp
 from raybo.study.objective import Objective
 from raybo.study.outcome import Stop
-from raybo.study.trial import Batch, State, TrialRecord
+from raybo.study.trial import Batch, Checkpoint, State, TrialRecord
 from raybo.views.progress import Progress
 
 
@@ -68,6 +68,7 @@ class News:
     progress: Progress
     stop: Stop | None  # why the session has ended; None while it goes on
     orphaned: bool = False  # whether Ray's own process on the coordinator's node has died
+    paused: Sequence[TrialRecord] = ()  # in this session and still, when it has ended
 
 
 class Coordinator:
@@ -142,6 +143,7 @@ class Coordinator:
             self._writer.acknowledged(after),
             self.progress(),
             self._stop if self._main.done() else None,
+            paused=self._writer.paused() if self._phase is Phase.FINISHED else (),
         )
 
     def loading(self, attempt: str, node: str, pid: int) -> None:
@@ -155,13 +157,13 @@ class Coordinator:
     async def report(self, attempt: str, batch: Batch) -> bool:
         """Record values of a trial on its way; return whether it goes on.
 
-        A trial goes on from a rung when the rung is on disk.
+        A trial goes on from a rung, or with a checkpoint, when that is on disk.
         """
         number = self._pool.number_of(attempt)
         if number is None:
             return False
         goes_on = self._add_reports(number, batch)
-        if batch.steps[-1][0] in self._steps.rungs:
+        if batch.steps[-1][0] in self._steps.rungs or batch.checkpoint is not None:
             await self._writer.written()
         return goes_on
 
@@ -179,6 +181,7 @@ class Coordinator:
             self._elapsed(),
             self._pool.running,
             self._settings,
+            len(self._record.paused),
         )
 
     def _state(self) -> str:
@@ -213,10 +216,10 @@ class Coordinator:
             add("session", id=session.id, time=timestamp(), settings=settings, who=who, **about)
         for number in record.entries:
             self._note(number)
-        for i, number in enumerate(record.order):
+        for number in (*record.order, *record.paused):
             self._totals.add(record.entries[number])
-            if i >= record.before:
-                self._rules.add(record.entries[number])
+        for number in record.order[record.before :]:
+            self._rules.add(record.entries[number])
         if is_new:
             self._add_known_points()
         for number in record.pending:
@@ -333,30 +336,42 @@ class Coordinator:
         """Return how many trials may still be started."""
         if self._settings.max_trials is None:
             return self._settings.workers * 2  # always some
-        finished = len(self._record.order) - len(self._record.given)
-        return self._settings.max_trials - finished - self._pool.n_running
+        return self._settings.max_trials - self._record.n_ended - self._pool.n_running
 
     def _fill(self) -> None:
         """Give every free worker a trial."""
-        while self._pool.n_running < self._settings.workers and self._room() > 0:
+        while self._pool.n_running < self._settings.workers:
             trial = self._next_trial()
             if trial is None:
                 return
-            begin = self._record.entries[trial.number].checkpoint
-            begin = begin if self._steps.over == "steps" else None  # a mean is of all instances
-            self._pool.submit(trial.number, trial.config, begin)
+            self._pool.submit(trial.number, trial.config, self._begin_of(trial))
+
+    def _begin_of(self, trial: TrialRecord) -> Checkpoint | None:
+        """Return the checkpoint from which a trial can go on; a mean is of all instances."""
+        resumes = self._session.resumes and self._steps.over == "steps"
+        return trial.checkpoint if resumes else None
 
     def _next_trial(self) -> TrialRecord | None:
-        """Return a trial to evaluate: one to try again, a point of the user's, a proposal."""
-        entries = self._record.entries
-        if self._retries:
+        """Return a trial to evaluate.
+
+        One to try again, a point of the user's, a paused one that is among the best now, or a
+        proposal. A paused one has its place among the trials of the study already.
+        """
+        entries, room = self._record.entries, self._room() > 0
+        if room and self._retries:
             return entries[self._retries.popleft()].trial
-        if self._record.points:
+        if room and self._record.points:
             number, config = self._supply.next_number, self._record.points[0]
             self._writer.add("asked", number=number, config=config, source="point")
             self._supply.changed(number, finished=False)
             return entries[number].trial
-        trial = self._supply.take()
+        promoted = self._steps.promotable(self._record.paused, self._courses)
+        if promoted is not None:
+            self._totals.remove(entries[promoted])
+            self._writer.add("promoted", number=promoted, time=timestamp())
+            self._supply.changed(promoted, finished=False)
+            return entries[promoted].trial
+        trial = self._supply.take() if room else None
         if trial is not None:
             self._writer.add("asked", number=trial.number, config=trial.config, memo=trial.memo)
         return trial
@@ -384,7 +399,9 @@ class Coordinator:
         if failure is None:
             about = {"attempts": entry.trial.attempts + 1, "extra": evaluation.extra, **span}
             if evaluation.value is None:
-                self._writer.add("stopped_early", number=number, **about)
+                goes_on_later = self._begin_of(entry.trial) is not None
+                kind = "paused" if goes_on_later else "stopped_early"
+                self._writer.add(kind, number=number, **about)
             else:
                 self._writer.add("done", number=number, value=evaluation.value, **about)
             self._finished(number)

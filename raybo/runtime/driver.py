@@ -211,6 +211,8 @@ class Driver:
             self._n_trials += 1
             if self._n_trials > self._n_before and record.attempts:
                 self._call_back(record)
+        for record in news.paused:
+            self._call_back(record)
         self._view.update(news.progress)
 
     def _call_back(self, record: TrialRecord) -> None:

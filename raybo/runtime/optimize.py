@@ -31,7 +31,7 @@ from raybo.runtime.cluster import connect, default_workers, most_workers
 from raybo.runtime.code import code_hash, import_path, is_changed
 from raybo.runtime.driver import Callback, Driver, checked_callbacks
 from raybo.runtime.evaluations.dispatch import n_processes
-from raybo.runtime.evaluations.evaluate import Work, is_async
+from raybo.runtime.evaluations.evaluate import Work, is_async, takes_resume
 from raybo.runtime.proposals.proposer import Search, opening
 from raybo.runtime.resume import reached, resume_hint
 from raybo.runtime.session import Payload, Resources, Session, Settings
@@ -83,7 +83,9 @@ def optimize(
     objective
         Takes a config and returns a number, or a dict with the metric in it; the other entries are
         kept with the trial. It may be a generator that yields such results, or call
-        `raybo.report`, at each step of a training. It runs in worker processes. What it captures
+        `raybo.report`, at each step of a training. One with an argument `resume` that gives the
+        paths of checkpoints (`yield loss, path`) goes on from the last of them after a crash or an
+        early stop, with `resume=path`. It runs in worker processes. What it captures
         is sent to each node once and shared by the workers there, so captured arrays are
         read-only. An `async def`, with or without `yield`, is for evaluations that wait for
         something else (a job, a service, a subprocess): hundreds of them share a process.
@@ -116,7 +118,8 @@ def optimize(
     callbacks
         Functions of a trial, or objects with `on_trial(trial)`, called for each trial that ends,
         when it is in the journal and at most once: a driver that is killed leaves out those that
-        it had not called back; `result.trials` has them all. One that raises StopIteration ends
+        it had not called back; `result.trials` has them all. A trial that was stopped early and
+        may be resumed is called back when the study ends. One that raises StopIteration ends
         the study when the running trials have finished; one that raises another error is not
         called again.
     points, evaluated
@@ -132,7 +135,8 @@ def optimize(
     max_steps, stop_early, over
         Number of steps after which a trial that reports is complete; the last value is its value.
         With `stop_early` trials that are worse than most at the same step are stopped before, and
-        the model learns from the curves of all. With `over="instances"` the steps are instances or
+        the model learns from the curves of all; one with a checkpoint is resumed when it is among
+        the better ones after all. With `over="instances"` the steps are instances or
         folds, the same for all trials; their mean is the value of a trial, and one that is surely
         worse than the best is stopped.
 
@@ -202,15 +206,16 @@ def optimize(
             "created": timestamp(),
         }
         check_same_study(record, header, store.location, resume)
-        n_finished, code = len(record.order) - len(record.given), code_hash(objective)
+        n_ended, code = record.n_ended, code_hash(objective)
         if is_changed(record.session.get("code"), code):
             view.message(
                 f"study {name!r}: the code of the objective has changed since its last session; "
-                f"if its values cannot be compared with those of the {n_finished} trials so far, "
+                f"if its values cannot be compared with those of the {n_ended} trials so far, "
                 "choose another name"
             )
         done = None
-        if max_trials is not None and n_finished >= max_trials and not given and not point_list:
+        more = given or point_list or record.may_promote
+        if max_trials is not None and n_ended >= max_trials and not more:
             done = f"has its {max_trials} trials already", f"max_trials={2 * max_trials}"
         if target is not None and (best := reached(record, target)) is not None:
             done = f"has reached target={target:g} already, with {best:g}", "a better target"
@@ -249,6 +254,7 @@ def optimize(
             given=given,
             opening=tuple(t for t in designed.result() if t.number < limits["workers"]),
             processes=n_processes(limits["workers"], most) if coroutines else 0,
+            resumes=takes_resume(objective),
         )
         folder = None if "://" in storage else str(store.folder)
         work = Work(objective, space, goal, folder, steps)

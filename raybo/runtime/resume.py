@@ -136,12 +136,12 @@ def _trusted(path: str | None, folder: Path, trusts: Callable[[str], bool]) -> s
 def _check_room(record: Record, settings: Mapping[str, Any]) -> None:
     """Raise when there is nothing left to do, before Ray is started for it."""
     name, target = record.header["name"], settings.get("target")
-    finished, limit = len(record.order) - len(record.given), settings.get("max_trials")
+    ended, limit = record.n_ended, settings.get("max_trials")
     again = f"go on with raybo resume {shlex.quote(name)}"
-    if limit is not None and finished >= limit:
+    if limit is not None and ended >= limit and not record.may_promote:
         raise StudyError(
-            f"study {name!r} has {finished} trials and was to have {limit}; {again} --trials "
-            f"{2 * finished}"
+            f"study {name!r} has {ended} trials and was to have {limit}; {again} --trials "
+            f"{2 * ended}"
         )
     if target is not None and (best := reached(record, target)) is not None:
         raise StudyError(

@@ -56,6 +56,7 @@ class Session:
     given: tuple[Mapping[str, Any], ...] = ()  # known points in JSON: config, value, extra
     opening: tuple[TrialRecord, ...] = ()  # proposals for the first trials of a new study
     processes: int = 0  # that run coroutines; 0 where each evaluation has a process
+    resumes: bool = False  # whether the objective can go on from a checkpoint
 
     @property
     def name(self) -> str:

@@ -59,6 +59,12 @@ class Totals:
                 self._lane_best[lane] = trial.value
         self._n_done[lane] += entry.source != "given"
 
+    def remove(self, entry: Entry) -> None:
+        """Take back what `add` counted of a trial that was stopped early, and goes on."""
+        self._n_stopped -= 1
+        self._n_steps -= max(entry.trial.curve)
+        self._n_reporting -= 1
+
     def progress(
         self,
         name: str,
@@ -67,8 +73,12 @@ class Totals:
         elapsed: float,
         running: Iterable[int],
         settings: Settings,
+        paused: int = 0,
     ) -> Progress:
-        """Return the figures to show; `running` are the numbers of the running trials."""
+        """Return the figures to show.
+
+        `running` are the numbers of the running trials, and `paused` of those stopped may go on.
+        """
         lanes, rate = len(self._n_done), self._rate()
         at_work = Counter(lane_of(number, lanes) for number in running)
         return Progress(
@@ -93,6 +103,7 @@ class Totals:
             state=state,
             shares=self._shares,
             stopped=self._n_stopped,
+            paused=paused,
             steps=self._steps_share(settings.max_steps),
         )
 

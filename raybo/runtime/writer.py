@@ -81,6 +81,10 @@ class JournalWriter:
         """Return the trials on disk in the order of finishing, without the first `after`."""
         return [self.record.entries[number].trial for number in self._acknowledged[after:]]
 
+    def paused(self) -> list[TrialRecord]:
+        """Return the trials that were paused in this session and have not gone on."""
+        return [self.record.entries[n].trial for n, now in self.record.paused.items() if now]
+
     async def commit_forever(self) -> None:
         """Write what is queued, again and again.
 

@@ -1,16 +1,19 @@
 """Asynchronous successive halving: which trials are stopped early, by what they report.
 
-The stopping variant of ASHA (Li et al. 2020, "A System for Massively Parallel Hyperparameter
-Tuning"): a trial that reports at a rung goes on if it is among the best third of all trials that
-have come so far, itself included. What differs: trials are compared by the losses that are
-expected of them in the end (`raybo.study.curves`), not by those at the rung, so that a config that
-learns slowly is not stopped for it.
+ASHA (Li et al. 2020, "A System for Massively Parallel Hyperparameter Tuning"): a trial that
+reports at a rung goes on if it is among the best third of all trials that have come so far, itself
+included. A trial that is not, is stopped. If it can go on from a checkpoint it is promoted as soon
+as it is among the best third, before a new trial is started (Algorithm 2).
+
+What differs: trials are compared by the losses that are expected of them in the end
+(`raybo.study.curves`), not by those at the rung, so that a config that learns slowly is not
+stopped for it. One that comes to a rung among the best goes on at once, not from its checkpoint.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -36,9 +39,30 @@ def rungs_of(max_steps: int) -> list[int]:
     return found[::-1]
 
 
-def among_the_best(number: int, step: int, courses: Mapping[int, Course]) -> bool:
-    """Whether a trial that has reported at a rung is among the best third that came there."""
+def best_third(step: int, courses: Mapping[int, Course]) -> list[int]:
+    """Return the trials that are among the best third that came to a rung, the best first."""
     came = {n: c for n, c in courses.items() if c.curve and max(c.curve) >= step}
+    if not came:
+        return []
     loss, _ = expected_losses(list(came.values()))
-    better = int(np.sum(loss < loss[list(came).index(number)]))
-    return better < math.ceil(len(loss) / REDUCTION)
+    order = np.argsort(loss, kind="stable")
+    last = loss[order[math.ceil(len(loss) / REDUCTION) - 1]]  # as good as it counts, too
+    numbers = list(came)
+    return [numbers[i] for i in order if loss[i] <= last]
+
+
+def promotable(
+    paused: Iterable[int], rungs: Iterable[int], courses: Mapping[int, Course]
+) -> int | None:
+    """Return the trial to promote: of the highest rung that has one, the best; None if none has.
+
+    A paused trial stands at the rung of its last report.
+    """
+    at: dict[int, set[int]] = {}
+    for number in courses.keys() & paused:
+        at.setdefault(max(courses[number].curve), set()).add(number)
+    for step in sorted(set(rungs) & set(at), reverse=True):
+        found = next((n for n in best_third(step, courses) if n in at[step]), None)
+        if found is not None:
+            return found
+    return None

@@ -51,6 +51,7 @@ class Outcome:
     created: float | None = None  # seconds since the epoch
     workers: int | None = None  # of the last session
     tracebacks: Mapping[int, str] = field(default_factory=dict, repr=False)  # of failed trials
+    paused: frozenset[int] = frozenset()  # stopped early, and may go on from their checkpoints
 
     @classmethod
     def load(
@@ -87,6 +88,7 @@ class Outcome:
             created=header.get("created"),
             workers=record.session.get("settings", {}).get("workers"),
             tracebacks={n: e.traceback for n, e in record.entries.items() if e.traceback},
+            paused=frozenset(record.paused),
         )
 
     @property
@@ -119,7 +121,8 @@ class Outcome:
 
         A path such as "compress/svd/rank" that is also the name of a field is prefixed with
         "config/"; entries of `extra` are prefixed with "extra/". Where trials reported on their
-        way there are `steps`, the last one, and `curve`, the values by step.
+        way there are `steps`, the last one, and `curve`, the values by step; where they gave
+        checkpoints, the path of the last is `checkpoint`.
         """
         return [_row(trial, self.space) for trial in self.trials]
 
@@ -139,6 +142,7 @@ class StudySummary:
     created: float
     error: str | None = None  # why the journal cannot be read
     stopped: int = 0  # trials that were stopped early
+    paused: int = 0  # of these, trials that may go on
 
 
 def load_record(name: str, storage: str | os.PathLike[str] = "runs") -> Record:
@@ -206,6 +210,7 @@ def summarize(record: Record, store: Store, slug: str) -> StudySummary:
         state="running" if store.holder() else stop.kind if stop else "stopped",
         created=header.get("created", 0.0),
         stopped=states[State.STOPPED],
+        paused=len(record.paused),
     )
 
 
@@ -243,13 +248,15 @@ def encodable(text: str) -> str:
 
 def _row(trial: Trial, space: AnySpace) -> dict[str, Any]:
     row: dict[str, Any] = {k: v for k, v in vars(trial).items() if k not in ("config", "memo")}
-    extra, curve = row.pop("extra"), row.pop("curve")
+    extra, curve, checkpoint = (row.pop(name) for name in ("extra", "curve", "checkpoint"))
     row["state"] = trial.state.value
     row["seconds"] = None
     if trial.started is not None and trial.finished is not None:
         row["seconds"] = trial.finished - trial.started
     if curve:
         row["steps"], row["curve"] = max(curve), {str(step): v for step, v in curve.items()}
+    if checkpoint:
+        row["checkpoint"] = checkpoint.path
     fields = set(row)
     for path, value in flat_config(trial.config, space).items():
         row[f"config/{path}" if path in fields else path] = value

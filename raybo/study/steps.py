@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from raybo.errors import StudyError
 from raybo.study.curves import Course
-from raybo.study.halving import among_the_best, rungs_of
+from raybo.study.halving import best_third, promotable, rungs_of
 from raybo.study.racing import FIRST_TEST, surely_worse
 
 OVER = ("steps", "instances")
@@ -63,12 +63,19 @@ class Steps:
         return mean + (value - mean) / step
 
     def goes_on(self, number: int, step: int, courses: Mapping[int, Course]) -> bool:
-        """Whether a trial goes on after its report at a step."""
-        if step not in self.rungs:
+        """Whether a trial goes on after its report at a step.
+
+        One that is run again is not judged again where it has passed before.
+        """
+        if step not in self.rungs or step < max(courses[number].curve):
             return True
         if self.over == "instances":
             return not surely_worse(number, courses)
-        return among_the_best(number, step, courses)
+        return number in best_third(step, courses)
+
+    def promotable(self, paused: Iterable[int], courses: Mapping[int, Course]) -> int | None:
+        """Return the paused trial to go on with, if there is one."""
+        return promotable(paused, self.rungs, courses)
 
 
 def checked_step(step: Any, last: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from raybo.space.any_space import AnySpace
 from raybo.study.objective import Objective
@@ -20,6 +20,13 @@ class State(StrEnum):
     FAILED = "failed"
 
 
+class Checkpoint(NamedTuple):
+    """Where a trial keeps what it needs to go on from a step."""
+
+    step: int
+    path: str
+
+
 # Causes of failures (raybo/runtime/evaluations/failures.py): those that say something about the
 # config, and those that say nothing, after which the point may be proposed again.
 SAYS_SOMETHING = ("exception", "result", "timeout", "memory", "crash")
@@ -32,7 +39,7 @@ class Trial:
 
     `value` is what the objective returned, whatever the mode; None until it is told, and for a
     trial that failed or was stopped early. `curve` has the values that it reported on the way, by
-    step.
+    step, and `checkpoint` the last one with a path, if it gave any.
     """
 
     number: int
@@ -47,6 +54,7 @@ class Trial:
     extra: dict[str, Any] = field(default_factory=dict)  # other entries of the result
     memo: dict[str, Any] = field(default_factory=dict)  # what the method noted, in JSON
     curve: dict[int, float] = field(default_factory=dict)
+    checkpoint: Checkpoint | None = None
 
     @property
     def counts(self) -> bool:
@@ -75,6 +83,7 @@ class TrialRecord:
     extra: dict[str, Any] = field(default_factory=dict)
     memo: dict[str, Any] = field(default_factory=dict)
     curve: dict[int, float] = field(default_factory=dict)
+    checkpoint: Checkpoint | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON."""
@@ -85,7 +94,10 @@ class TrialRecord:
     def from_json(cls, item: Mapping[str, Any]) -> TrialRecord:
         """Return the record that `to_json` wrote."""
         curve = {int(step): float(value) for step, value in item.get("curve", ())}
-        return cls(**{**item, "state": State(item["state"]), "curve": curve})
+        given = item.get("checkpoint")
+        checkpoint = None if given is None else Checkpoint(*given)
+        state = State(item["state"])
+        return cls(**{**item, "state": state, "curve": curve, "checkpoint": checkpoint})
 
 
 def detached(trial: Trial) -> Trial:
@@ -97,9 +109,6 @@ def detached(trial: Trial) -> Trial:
 
 def _copied(value: Any) -> Any:
     return {k: _copied(v) for k, v in value.items()} if isinstance(value, Mapping) else value
-
-
-Checkpoint = tuple[int, str]  # step, and where what it needs to go on from there is kept
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def serve(name: str, storage: str, host: str, port: int, announce: Callable[[str
     dashboard = import_extra("optuna_dashboard", "the dashboard")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     memory = optuna.storages.InMemoryStorage()
-    mirror = Mirror(optuna, memory, Outcome.load(name, storage))
+    mirror = Mirror(optuna, memory, Outcome.load(name, storage), live=True)
     threading.Thread(target=_follow, args=(mirror, name, storage), daemon=True).start()
     announce(f"http://{host}:{port}/")
     dashboard.run_server(memory, host=host, port=port)
@@ -44,6 +44,6 @@ def _follow(mirror: Mirror, name: str, storage: str) -> None:
     while True:
         time.sleep(_PERIOD)
         try:
-            mirror.add(Outcome.load(name, storage).trials)
+            mirror.add(Outcome.load(name, storage))
         except RayboError:  # moved, or being written: the next read may succeed
             continue

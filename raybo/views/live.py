@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from raybo.views.progress import LaneStatus, Progress
-from raybo.views.text import duration, number, printable, rate
+from raybo.views.text import duration, number, printable, rate, stopped_text
 
 _LINE_EVERY = (5.0, 60.0)  # seconds between plain lines: at the start, and in a long run
 _NEW_BEST_EVERY = 1.0  # seconds
@@ -320,7 +320,7 @@ def _steps(s: Progress) -> list[str]:
     """How many trials were stopped early, and what that spared."""
     if s.steps is None:
         return []
-    return [f"{s.stopped} stopped early", f"{s.steps:.0%} of all steps run"]
+    return [stopped_text(s.stopped, s.paused), f"{s.steps:.0%} of all steps run"]
 
 
 def _workers(s: Progress) -> str:

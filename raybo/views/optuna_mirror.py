@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ _MARK = "raybo"  # attribute of the studies that raybo wrote, and may replace
 class Mirror:
     """A copy of a study in a storage of Optuna, to which trials are added as they finish."""
 
-    def __init__(self, optuna: Any, storage: Any, outcome: Outcome) -> None:
+    def __init__(self, optuna: Any, storage: Any, outcome: Outcome, live: bool = False) -> None:
         direction = {"min": "minimize", "max": "maximize"}[outcome.mode]
         self._study = optuna.create_study(
             study_name=outcome.name, storage=storage, direction=direction
@@ -33,13 +33,19 @@ class Mirror:
         self._study.set_user_attr("metric", outcome.metric)
         self._optuna, self._space = optuna, outcome.space
         self._distributions = _distributions(optuna, outcome.space)
+        self._live = live
         self._added: set[int] = set()
-        self.add(outcome.trials)
+        self.add(outcome)
 
-    def add(self, trials: Iterable[Trial]) -> None:
-        """Add the trials that have finished and are not there yet."""
-        for trial in trials:
-            if trial.state is not State.PENDING and trial.number not in self._added:
+    def add(self, outcome: Outcome) -> None:
+        """Add the trials that have finished and are not there yet.
+
+        Optuna's trials end once: a live mirror leaves out those that may go on.
+        """
+        left_out = outcome.paused if self._live and outcome.stop is None else frozenset()
+        for trial in outcome.trials:
+            done = trial.state is not State.PENDING and trial.number not in left_out
+            if done and trial.number not in self._added:
                 made = _optuna_trial(self._optuna, trial, self._space, self._distributions)
                 self._study.add_trial(made)
                 self._added.add(trial.number)

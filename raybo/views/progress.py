@@ -38,6 +38,7 @@ class Progress:
     state: str  # "starting", "running", "draining", "stopping", "finished" or "failed"
     shares: Mapping[str, float] = field(default_factory=dict)  # of the members of `auto`
     stopped: int = 0  # trials that were stopped early
+    paused: int = 0  # of these, trials that may go on
     steps: float | None = None  # share of all steps that the ended trials ran; None without steps
 
     @property

@@ -25,6 +25,7 @@ from raybo.views.text import (
     number,
     printable,
     python_text,
+    stopped_text,
 )
 
 _REASONS = 5  # most frequent failures that are shown
@@ -48,6 +49,7 @@ def status_of(name: str, storage: str) -> dict[str, Any]:
         "done": summary.done,
         "failed": summary.failed,
         "stopped": summary.stopped,
+        "paused": summary.paused,
         "pending": summary.pending,
         "max_trials": settings.get("max_trials"),
         "workers": settings.get("workers"),
@@ -79,7 +81,7 @@ def status_table(facts: Mapping[str, Any]) -> Table:
     ended = facts["done"] + facts["failed"] + facts["stopped"]
     counts = f"{facts['done']} done, {facts['failed']} failed, {facts['pending']} unfinished"
     if facts["stopped"]:
-        counts += f", {facts['stopped']} stopped early"
+        counts += f", {stopped_text(facts['stopped'], facts['paused'])}"
     table.add_row("trials", f"{ended}{limit}  ({counts})")
     table.add_row("time", f"{facts['seconds']:,.0f} s, started {_date(facts['created'])}")
     table.add_row("method", _cell(method_text(facts["method"])))

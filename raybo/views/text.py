@@ -34,6 +34,11 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
+def stopped_text(stopped: int, resumable: int) -> str:
+    """Return how many trials were stopped early, and how many of these may go on."""
+    return f"{stopped} stopped early" + (f" ({resumable} may go on)" if resumable else "")
+
+
 def rate(per_second: float) -> str:
     """Return a rate per second, minute or hour, whichever gives a number of one or more."""
     if per_second >= 1:

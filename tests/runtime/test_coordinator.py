@@ -30,7 +30,7 @@ from raybo.study.journal.record import Record
 from raybo.study.journal.storage import FolderStore, Store
 from raybo.study.objective import Objective
 from raybo.study.outcome import Stop
-from raybo.study.trial import Batch, State, TrialRecord
+from raybo.study.trial import Batch, Checkpoint, State, TrialRecord
 from raybo.views.progress import Progress
 
 SPACE = Space({"x": Float(0, 1)})
@@ -96,10 +96,10 @@ class FakeBackend:
     def submit(self, attempt: str, config: Any, resources: Any, begin: Any = None) -> Any:
         assert resources["num_cpus"] == 1
         self.begins.append(begin)
-        return attempt, config
+        return attempt, config, begin
 
     async def evaluation(self, handle: Any) -> Evaluation | Failure:
-        attempt, config = handle
+        attempt, config, _ = handle
         assert self.coordinator is not None
         self.coordinator.started(attempt, self.node, 1)
         self.active += 1
@@ -126,6 +126,7 @@ class Ended:
     stop: Stop
     progress: Progress
     trials: list[TrialRecord]
+    paused: list[TrialRecord]
 
 
 def run(
@@ -140,6 +141,7 @@ def run(
     store: Store | None = None,
     space: Space = SPACE,
     elapsed: float = 0.0,
+    resumes: bool = False,
     make_journal: Callable[[Path], Journal] = Journal,
     **changes: Any,
 ) -> Ended:
@@ -154,6 +156,7 @@ def run(
         points=points,
         given=given,
         opening=opening,
+        resumes=resumes,
     )
 
     async def go() -> Ended:
@@ -167,7 +170,7 @@ def run(
                 news = await made.poll(len(trials), 0.005, command)
                 trials += news.trials
                 if news.stop is not None:
-                    return Ended(news.stop, news.progress, trials)
+                    return Ended(news.stop, news.progress, trials, list(news.paused))
                 command = during(news) or command
         finally:
             writer.release()  # as the end of its process would
@@ -643,20 +646,24 @@ def test_two_workers_wait_for_proposals_that_saw_every_result_where_these_cost_l
 class Reporting(FakeBackend):
     """Evaluations report `x + 1 / step` at 20 steps; one is lost at the step `lost_at`."""
 
-    def __init__(self, lost_at: int | None = None, **settings: Any) -> None:
+    def __init__(
+        self, lost_at: int | None = None, checkpoints: bool = True, **settings: Any
+    ) -> None:
         super().__init__(lambda x: x, **settings)
         self.lost_at = lost_at
+        self.checkpoints = checkpoints
 
     async def evaluation(self, handle: Any) -> Evaluation | Failure:
-        attempt, config = handle
+        attempt, config, begin = handle
         assert self.coordinator is not None
         self.coordinator.started(attempt, self.node, 1)
         steps: list[tuple[int, float]] = []
-        for step in range(1, 21):
+        for step in range(begin.step + 1 if begin else 1, 21):
             await asyncio.sleep(0)
             steps.append((step, config["x"] + 1 / step))
-            if step in (3, 9):
-                batch = Batch(tuple(steps), (step, f"at {step}"))
+            if step in (3, 7, 9):
+                saved = Checkpoint(step, f"at {step}") if self.checkpoints else None
+                batch = Batch(tuple(steps), saved)
                 if not await self.coordinator.report(attempt, batch):
                     return Evaluation(None, {}, None, 1.0, 0.5)
                 steps = []
@@ -676,7 +683,7 @@ def test_trials_that_report_worse_values_are_stopped_early(tmp_path: Path) -> No
     assert len(stopped) + len(full) == 30
     assert len(stopped) >= 10
     curves = {trial.number: trial.curve for trial in record.trials}
-    assert {max(curves[n]) for n in stopped} <= {3, 9}
+    assert {max(curves[n]) for n in stopped} <= {3, 7}
     assert all(list(curves[n]) == list(range(1, 21)) for n in full)
     best = min(record.trials, key=lambda t: t.config["x"])
     assert best.number in full
@@ -692,9 +699,154 @@ def test_reports_without_early_stopping_stop_nothing(tmp_path: Path) -> None:
 
 def test_a_trial_that_is_lost_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     backend = Reporting(lost_at=12)
-    run(tmp_path, backend, max_steps=20, max_trials=2, workers=1)
+    run(tmp_path, backend, max_steps=20, max_trials=2, workers=1, resumes=True)
     assert backend.begins == [None, (9, "at 9"), None]
     assert [t.attempts for t in recorded(tmp_path).trials] == [2, 1]
+    backend = Reporting(lost_at=12)
+    run(tmp_path / "none", backend, max_steps=20, max_trials=2, workers=1)
+    assert backend.begins == [None, None, None]
+    folds = {"max_steps": 20, "over": "instances"}
+    backend = Reporting(lost_at=12)
+    run(tmp_path / "folds", backend, max_trials=2, workers=1, resumes=True, **folds)
+    assert backend.begins == [None, None, None]
+
+
+WORSE_AND_WORSE = tuple({"x": n / 30} for n in range(30))  # each trial is worse than the last
+
+
+def ranks(record: Record, step: int) -> list[int]:
+    """Trials that came to a rung, the best first."""
+    came = [t for t in record.trials if t.curve and max(t.curve) >= step]
+    return [t.number for t in sorted(came, key=lambda t: t.config["x"])]
+
+
+def test_a_trial_that_is_better_than_most_after_all_goes_on(tmp_path: Path) -> None:
+    points = tuple({"x": x} for x in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6))
+    options = {**EARLY, "max_trials": 6, "workers": 1, "points": points, "resumes": True}
+    done = run(tmp_path, backend := Reporting(), **options)
+    record = recorded(tmp_path)
+    # At the first rung the second is the worse of two, and among the best third of six; at the
+    # second rung it is the worse of two again.
+    assert backend.begins == [None] * 6 + [(3, "at 3")]
+    assert [max(t.curve) for t in record.trials] == [20, 7, 3, 3, 3, 3]
+    assert list(record.trials[1].curve) == list(range(1, 8))
+    assert record.trials[1].checkpoint == (7, "at 7")
+    assert [t.attempts for t in record.trials] == [1, 2, 1, 1, 1, 1]
+    assert numbers(record, State.STOPPED) == [1, 2, 3, 4, 5]
+    assert [t.number for t in done.trials] == record.order == [0]
+    assert [t.number for t in done.paused] == [2, 3, 4, 5, 1]
+    assert (done.progress.stopped, done.progress.paused) == (5, 5)
+    assert done.progress.steps == pytest.approx((20 + 7 + 4 * 3) / 120)
+    assert done.stop.kind == "max_trials"
+
+
+def test_every_trial_among_the_best_third_of_a_rung_has_gone_on(tmp_path: Path) -> None:
+    run(tmp_path, Reporting(), resumes=True, points=WORSE_AND_WORSE, **EARLY)
+    record = recorded(tmp_path)
+    curves = {trial.number: max(trial.curve) for trial in record.trials}
+    assert len(curves) == 30
+    for step in (3, 7):
+        came = ranks(record, step)
+        assert all(curves[n] > step for n in came[: -(-len(came) // 3)])
+    assert 3 in curves.values()
+    kinds = [event["kind"] for event in FolderStore(tmp_path).read().events]
+    assert kinds.count("promoted") > 0
+    assert kinds.count("paused") == kinds.count("promoted") + len(record.paused)
+    assert "stopped_early" not in kinds
+
+
+def test_an_objective_without_resume_or_checkpoint_is_stopped_for_good(tmp_path: Path) -> None:
+    forgetful = Reporting(checkpoints=False)  # takes `resume`, and never gives a checkpoint
+    for name, backend, resumes in (("a", Reporting(), False), ("b", forgetful, True)):
+        run(tmp_path / name, backend, resumes=resumes, **EARLY)
+        kinds = [event["kind"] for event in FolderStore(tmp_path / name).read().events]
+        assert kinds.count("stopped_early") >= 10
+        assert {"paused", "promoted"}.isdisjoint(kinds)
+
+
+def test_a_paused_trial_goes_on_in_a_later_session(tmp_path: Path) -> None:
+    few = tuple({"x": x} for x in (0.1, 0.2, 0.3))
+    options = {**EARLY, "workers": 1, "resumes": True}
+    run(tmp_path, Reporting(), points=few, **{**options, "max_trials": 3})
+    assert [max(t.curve) for t in recorded(tmp_path).trials] == [20, 3, 3]
+    more = tuple({"x": x} for x in (0.4, 0.5, 0.6))
+    backend = Reporting()
+    done = run(tmp_path, backend, session="b", points=more, **{**options, "max_trials": 6})
+    record = recorded(tmp_path)
+    assert backend.begins == [None] * 3 + [(3, "at 3")]
+    assert [max(t.curve) for t in record.trials] == [20, 7, 3, 3, 3, 3]
+    assert [t.number for t in done.paused] == [3, 4, 5, 1]  # 2 was paused in the first session
+    last = run(tmp_path, Reporting(), session="c", **{**options, "stop_early": False})
+    assert len(last.trials) == 30 - 5  # without early stopping none is promoted
+    assert sorted(recorded(tmp_path).paused) == [1, 2, 3, 4, 5]
+
+
+def test_a_drained_session_leaves_promotions_to_the_next(tmp_path: Path) -> None:
+    options = {**EARLY, "max_trials": 6, "workers": 1, "resumes": True}
+
+    def during(news: News) -> Command | None:
+        return Command.DRAIN if len(recorded(tmp_path).entries) == 6 else None
+
+    backend = Reporting()
+    backend.evaluation = slowed(backend.evaluation)  # type: ignore[method-assign]
+    run(tmp_path, backend, during, points=WORSE_AND_WORSE[:6], **options)
+    record = recorded(tmp_path)
+    assert [max(t.curve) for t in record.trials] == [20, 3, 3, 3, 3, 3]
+    assert (record.n_ended, record.may_promote) == (6, True)
+    run(tmp_path, Reporting(), session="b", **options)
+    record = recorded(tmp_path)
+    assert [max(t.curve) for t in record.trials] == [20, 7, 3, 3, 3, 3]
+    assert not record.may_promote
+
+
+def test_a_coordinator_killed_between_pause_and_promotion_forgets_neither(tmp_path: Path) -> None:
+    class Killed(Exception):
+        pass
+
+    options: dict[str, Any] = {"resumes": True, "points": WORSE_AND_WORSE, **EARLY}
+
+    def run_until(kind: str) -> None:
+        def during(news: News) -> None:
+            kinds = [event["kind"] for event in FolderStore(tmp_path).read().events]
+            if kind in kinds and recorded(tmp_path).pending:
+                raise Killed
+
+        backend = Reporting()
+        backend.evaluation = slowed(backend.evaluation)  # type: ignore[method-assign]
+        with pytest.raises(Killed):
+            run(tmp_path, backend, during, **options)
+
+    run_until("paused")
+    before = recorded(tmp_path)
+    paused = {n: before.entries[n].trial.checkpoint for n in before.paused}
+    assert paused
+    run_until("promoted")
+    done = run(tmp_path, Reporting(), **options)
+    record = recorded(tmp_path)
+    assert {t.number for t in record.trials} == set(range(30))
+    assert not record.pending
+    for number, checkpoint in paused.items():
+        trial = record.entries[number].trial
+        assert trial.checkpoint is not None
+        assert checkpoint is not None
+        assert trial.checkpoint.step >= checkpoint.step
+    for step in (3, 7):
+        came = ranks(record, step)
+        best = came[: -(-len(came) // 3)]
+        assert all(max(record.entries[n].trial.curve) > step for n in best)
+    assert len(record.order) + len(record.paused) == 30
+    assert {t.number for t in done.paused} == set(record.paused)
+
+
+def slowed(evaluation: Any) -> Any:
+    """An evaluation after which there is time to look."""
+
+    async def slow(handle: Any) -> Any:
+        found = await evaluation(handle)
+        await asyncio.sleep(0.05)
+        return found
+
+    return slow
 
 
 def test_the_rule_goes_on_where_it_stood(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from raybo import Float, Optimizer
 from raybo.errors import StudyError
 from raybo.study.curves import Course
-from raybo.study.halving import among_the_best
+from raybo.study.halving import best_third
 from raybo.study.steps import Steps
 from raybo.study.trial import State
 
@@ -41,12 +41,61 @@ def test_rungs_are_thirds_from_a_tenth_on_and_never_before_the_third_report(
 
 def test_the_best_third_of_those_that_came_among_the_best() -> None:
     came = {n: Course(np.zeros(0), {3: float(n)}) for n in range(9)}
-    assert [among_the_best(n, 3, came) for n in came] == [True] * 3 + [False] * 6
+    assert best_third(3, came) == [0, 1, 2]
+    assert [Steps(10, True).goes_on(n, 4, at(4, came)) for n in came] == [True] * 3 + [False] * 6
 
 
 def test_a_trial_is_compared_with_those_that_came_as_far() -> None:
     others = {n: Course(np.zeros(0), {1: -5.0}) for n in range(1, 9)}
-    assert among_the_best(0, 3, {0: Course(np.zeros(0), {3: 1.0}), **others})
+    assert best_third(3, {0: Course(np.zeros(0), {3: 1.0}), **others}) == [0]
+
+
+def test_as_good_as_the_last_of_the_best_third_is_among_them() -> None:
+    came = {n: Course(np.zeros(0), {3: float(n > 1)}) for n in range(7)}
+    assert best_third(3, came) == list(range(7))
+    assert best_third(3, {}) == []
+
+
+def at(step: int, courses: dict[int, Course]) -> dict[int, Course]:
+    """The same courses, one report long, at another step."""
+    return {n: Course(c.row, dict.fromkeys([step], *c.curve.values())) for n, c in courses.items()}
+
+
+def courses_of(**losses: list[float]) -> dict[int, Course]:
+    """Courses of `t0=[...]` and so on, which report a loss at 6 and, the longer ones, at 17."""
+    steps = (6, 17)
+    return {
+        int(name[1:]): Course(np.zeros(0), dict(zip(steps, values, strict=False)))
+        for name, values in losses.items()
+    }
+
+
+def test_a_paused_trial_is_promoted_when_it_is_among_the_best_third() -> None:
+    steps = Steps(50, True)
+    three = courses_of(t0=[1.0], t1=[2.0], t2=[3.0])
+    assert steps.promotable([1, 2], three) is None
+    six = three | courses_of(t3=[4.0], t4=[5.0], t5=[6.0])
+    assert steps.promotable([1, 2, 3, 4, 5], six) == 1
+    assert steps.promotable([2, 3, 4, 5], six) is None
+    assert steps.promotable([], six) is None
+
+
+def test_the_highest_rung_is_looked_at_first_and_the_best_of_it_goes_on() -> None:
+    courses = courses_of(t0=[0.0], t1=[9.0, 0.6], t2=[9.0, 0.5], t3=[9.0, 0.4], t4=[9.0, 0.7])
+    assert Steps(50, True).promotable([0, 1, 2, 4], courses) == 2
+    assert Steps(50, True).promotable([0, 1, 4], courses) == 0
+
+
+def test_no_trial_is_promoted_without_early_stopping() -> None:
+    courses = courses_of(t0=[0.0])
+    assert Steps(50).promotable([0], courses) is None
+    assert Steps(50, True).promotable([0], {}) is None
+
+
+def test_a_trial_that_is_run_again_is_not_judged_where_it_has_passed() -> None:
+    courses = courses_of(t0=[1.0], t1=[9.0, 9.0])
+    assert Steps(50, True).goes_on(1, 6, courses)
+    assert not Steps(50, True).goes_on(1, 17, courses | courses_of(t2=[1.0, 1.0]))
 
 
 def loss_at(config: Any, step: int) -> float:

@@ -156,7 +156,7 @@ def _call(work: Work, config: Mapping[str, Any], begin: Checkpoint | None) -> An
     """Call the objective; one that has an argument `resume` is given the path to start from."""
     decoded = work.space.from_json(config)
     if takes_resume(work.function):
-        return work.function(decoded, resume=begin[1] if begin else None)  # type: ignore[call-arg]
+        return work.function(decoded, resume=begin.path if begin else None)  # type: ignore[call-arg]
     return work.function(decoded)
 
 

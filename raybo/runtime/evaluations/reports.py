@@ -1,13 +1,15 @@
 """Reports: values of a trial on its way, from its worker to the coordinator.
 
-At a rung the coordinator says whether the trial goes on, and the worker waits for that. All other
-reports travel in batches: the rule does not need them, and there may be thousands a second.
+At a rung the coordinator says whether the trial goes on, and the worker waits for that. It also
+waits until a checkpoint is in the journal, so that the files of earlier ones can be removed. All
+other reports travel in batches: the rule does not need them, and there may be thousands a second.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
 from contextvars import ContextVar
@@ -21,6 +23,7 @@ from raybo.study.steps import Steps, checked_step
 from raybo.study.trial import Batch, Checkpoint
 
 BATCH_SECONDS = 1.0  # between two batches; a live view is not read faster
+MAX_PATH = 4096  # characters of a checkpoint: a Linux path has no more
 # Takes a batch, and whether its answer is wanted: go on? A coroutine gets it later.
 Send = Callable[[Batch, bool], bool | asyncio.Future[bool]]
 
@@ -59,7 +62,7 @@ class Reports:
         self._checkpoint: Checkpoint | None = None
         self._answers: set[asyncio.Future[bool]] = set()  # that have not come
         self._sent = time.monotonic()
-        self._last = begin[0] if begin else 0
+        self._begin = self._last = begin.step if begin else 0
         self.value: float | None = None  # of the last report
         self.extra: dict[str, Any] = {}
         self.stopped = False  # by the coordinator
@@ -83,7 +86,8 @@ class Reports:
             return False
         last = None if self.value is None else (self._last, self.value)
         try:
-            step = checked_step(step, self._last)
+            step = self._checked_step(step)
+            path = None if checkpoint is None else _checked_path(checkpoint)
             value, found = self._parse(result, extra or {})
             self.value = self._steps.so_far(step, value, last)
         except StudyError as error:
@@ -92,16 +96,24 @@ class Reports:
             raise type(error)(f"at step {step}: {error}") from None
         self._last, self.extra = step, plain_extra(found)
         self._unsent.append((step, self.value))
-        if checkpoint is not None:
-            self._checkpoint = (step, str(checkpoint))
+        if path is not None:
+            self._checkpoint = Checkpoint(step, path)
         self.complete = self._steps.complete(step)
         if self.complete:
             return False
-        if step in self._steps.rungs:
+        if step in self._steps.rungs or path is not None:
             self._ask()
         elif time.monotonic() - self._sent > BATCH_SECONDS:
             self._send(self.take(), False)
         return not self.stopped
+
+    def _checked_step(self, step: Any) -> int:
+        try:
+            return checked_step(step, self._last)
+        except StudyError as error:
+            if self._last == self._begin > 0:
+                raise StudyError(f"{error}, and this trial was resumed there") from None
+            raise
 
     def _parse(self, result: Any, extra: Mapping[str, Any]) -> tuple[float, dict[str, Any]]:
         if not extra:
@@ -160,7 +172,23 @@ class Reports:
 
     def _check_yielded(self) -> None:
         if self.value is None:
-            raise ObjectiveError("the generator ended without yielding a value")
+            where = f", resumed after step {self._begin}," if self._begin else ""
+            raise ObjectiveError(f"the generator{where} ended without yielding a value")
+
+
+def _checked_path(given: Any) -> str:
+    """Return the path of a checkpoint as text."""
+    path = os.fspath(given) if isinstance(given, os.PathLike) else given
+    if not isinstance(path, str):
+        raise ObjectiveError(
+            f"the checkpoint is of the type {type(given).__name__}, not a path; yield the value, "
+            "or the value and the path of a checkpoint: a str or an os.PathLike"
+        )
+    if not 0 < len(path) <= MAX_PATH:
+        raise ObjectiveError(
+            f"the checkpoint is a path of {len(path)} characters; it has 1 to {MAX_PATH}"
+        )
+    return path
 
 
 _current: list[Reports] = []  # of the trial that this process evaluates
@@ -182,7 +210,12 @@ def reporting(reports: Reports, alone: bool = True) -> Iterator[None]:
         _current.remove(reports)
 
 
-def report(value: float | Mapping[str, Any], step: int | None = None, **extra: Any) -> bool:
+def report(
+    value: float | Mapping[str, Any],
+    step: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    **extra: Any,
+) -> bool:
     """Report a value on the way, from inside an objective; return whether to go on.
 
     False means that the trial is over: return from the objective, its value no longer counts.
@@ -194,9 +227,12 @@ def report(value: float | Mapping[str, Any], step: int | None = None, **extra: A
     value
         The metric so far, or a dict with it.
     step
-        Counts from 1 and increases; the next one unless given.
+        Counts from 1 and increases, also after a resumption; the next one unless given.
+    checkpoint
+        Path from which an objective that takes `resume` can go on after this step. When the answer
+        comes it is in the journal (in a coroutine, soon), and earlier ones are not needed.
     **extra
         Other entries, as in a dict that an objective returns.
     """
     found = _coroutine.get() or (_current[-1] if _current else None)
-    return True if found is None else found.add(value, step, extra=extra)
+    return True if found is None else found.add(value, step, checkpoint, extra)

@@ -7,6 +7,8 @@ given        a point whose value the user knew
 points       configs that the user wants evaluated first
 asked        a trial was started: its config and the memo of the method
 report       values of a trial on its way, by step, and its checkpoint if it has one
+paused       a trial was stopped for now: others were better, but it can go on from its checkpoint
+promoted     a paused trial goes on, since it is among the better ones now
 retry        an attempt failed and the trial is tried again
 interrupted  these trials were running when the coordinator or the driver died
 done         a trial has a value
@@ -46,6 +48,8 @@ _TYPES: dict[str, dict[str, Any]] = {
     "points": {"configs": list},
     "asked": {"number": int, "source": str, "memo": dict},
     "report": {"number": int, "steps": list, "checkpoint": list, "extra": dict},
+    "paused": {**_SPAN, "extra": dict},
+    "promoted": {"number": int},
     "retry": {"number": int},
     "interrupted": {"numbers": list},
     "done": {**_SPAN, "value": _Number, "extra": dict},
@@ -71,7 +75,6 @@ class Entry:
     errors: int = 0  # attempts that failed
     losses: int = 0  # attempts lost with a node, a coordinator or a driver
     kind: str = ""  # equal for failures of the same kind
-    checkpoint: Checkpoint | None = None  # from which another attempt may go on
     traceback: str = ""
 
 
@@ -89,6 +92,7 @@ class Record:
     points: list[Any] = field(default_factory=list)  # configs to evaluate first, not yet asked
     entries: dict[int, Entry] = field(default_factory=dict)  # by number, in the order of asking
     order: list[int] = field(default_factory=list)  # numbers in the order of finishing
+    paused: dict[int, bool] = field(default_factory=dict)  # numbers; whether in this session
     given: list[int] = field(default_factory=list)  # numbers of points whose value the user knew
 
     @classmethod
@@ -134,6 +138,17 @@ class Record:
         """Numbers of the trials that were asked and have not finished, by number."""
         return sorted(n for n, e in self.entries.items() if e.trial.state is State.PENDING)
 
+    @property
+    def n_ended(self) -> int:
+        """Number of trials that have finished or are paused, without those the user knew."""
+        return len(self.order) + len(self.paused) - len(self.given)
+
+    @property
+    def may_promote(self) -> bool:
+        """Whether a paused trial may be waiting for a worker: the last session was cut short."""
+        ending = self.stopped.get("outcome") if self.stopped else None
+        return bool(self.paused) and ending not in ("max_trials", "exhausted")
+
     def recent_durations(self, n: int) -> list[float]:
         """Return the seconds that the last n trials took, without those that failed."""
         trials = (self.entries[number].trial for number in reversed(self.order))
@@ -156,6 +171,7 @@ class Record:
         _check_types(event.get("settings", {}), _SHOWN)
         self.session = {k: v for k, v in event.items() if k != "kind"}
         self.before = len(self.order)
+        self.paused = dict.fromkeys(self.paused, False)
         self.stopped = None
 
     def _on_given(self, event: Mapping[str, Any]) -> None:
@@ -179,7 +195,19 @@ class Record:
         entry.trial.extra = dict(event.get("extra", {}))
         if "checkpoint" in event:
             step, path = event["checkpoint"]
-            entry.checkpoint = (checked_step(step, 0), str(path))
+            entry.trial.checkpoint = Checkpoint(checked_step(step, 0), str(path))
+
+    def _on_paused(self, event: Mapping[str, Any]) -> None:
+        self._end(event, State.STOPPED).extra = dict(event.get("extra", {}))
+        self.paused[event["number"]] = True
+
+    def _on_promoted(self, event: Mapping[str, Any]) -> None:
+        number = event["number"]
+        if number not in self.paused:
+            raise JournalError(f"trial {number} was promoted, but not paused")
+        del self.paused[number]
+        trial = self.entries[number].trial
+        trial.state, trial.started, trial.finished = State.PENDING, None, None
 
     def _on_retry(self, event: Mapping[str, Any]) -> None:
         entry = self._pending(event["number"])
@@ -227,12 +255,16 @@ class Record:
         trial.value, trial.extra = event["value"], extra
 
     def _finish(self, event: Mapping[str, Any], state: State) -> TrialRecord:
+        trial = self._end(event, state)
+        self.order.append(trial.number)
+        return trial
+
+    def _end(self, event: Mapping[str, Any], state: State) -> TrialRecord:
         trial = self._pending(event["number"]).trial
         trial.state = state
         trial.attempts = event.get("attempts", trial.attempts)
         trial.started, trial.finished = event.get("started"), event.get("finished")
         self.latest = max(self.latest, trial.finished or 0.0)
-        self.order.append(trial.number)
         return trial
 
     def _pending(self, number: int) -> Entry:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from raybo.space.parameters import Float
 from raybo.space.space import Space
 from raybo.study.objective import Objective
 from raybo.study.steps import Steps
-from raybo.study.trial import Batch
+from raybo.study.trial import Batch, Checkpoint
 
 SPACE = Space({"x": Float(0, 1)})
 
@@ -36,7 +37,7 @@ def run(
     function: Callable[..., Any],
     coordinator: Coordinator | None = None,
     steps: Steps | None = None,
-    begin: tuple[int, str] | None = None,
+    begin: Checkpoint | None = None,
     **goal: Any,
 ) -> Evaluation:
     work = Work(function, SPACE, Objective(**goal), None, steps or Steps())
@@ -204,12 +205,108 @@ def test_an_objective_that_can_resume_starts_from_its_checkpoint() -> None:
             yield 1.0, f"checkpoint {step}"
 
     coordinator = Coordinator()
-    found = run(train, coordinator)
-    assert found.reports.checkpoint == (3, "checkpoint 3")
-    found = run(train, coordinator, Steps(9), begin=(3, "checkpoint 3"))
+    run(train, coordinator)
+    assert [batch.checkpoint for batch in coordinator.batches] == [
+        (1, "checkpoint 1"),
+        (2, "checkpoint 2"),
+        (3, "checkpoint 3"),
+    ]
+    found = run(train, coordinator, Steps(6), begin=Checkpoint(3, "checkpoint 3"))
     assert seen == [None, "checkpoint 3"]
-    assert [step for step, _ in found.reports.steps] == [4, 5, 6]
-    assert found.reports.checkpoint == (6, "checkpoint 3")
+    assert [step for batch in coordinator.batches[3:] for step, _ in batch.steps] == [4, 5]
+    assert found.reports == Batch(((6, 1.0),), Checkpoint(6, "checkpoint 3"))
+
+
+def test_a_checkpoint_is_in_the_journal_before_the_generator_goes_on() -> None:
+    waited: list[bool] = []
+
+    def send(batch: Batch, waits: bool) -> bool:
+        waited.append(waits)
+        return True
+
+    def train(config: Any) -> Iterator[Any]:
+        yield 1.0
+        yield 1.0, "a.pt"
+        assert waited == [True]
+        yield {"loss": 1.0}, Path("b.pt")
+        assert waited == [True, True]
+        yield 1.0, None
+        assert waited == [True, True]
+
+    found = evaluate(Work(train, SPACE, Objective()), {"x": 0.5}, send)
+    assert found.failure is None
+    assert len(waited) == 2
+
+
+def test_a_function_reports_checkpoints_and_resumes() -> None:
+    def train(config: Any, resume: str | None = None) -> float:
+        for epoch in range(int(resume or 0) + 1, 6):
+            assert raybo.report(1 / epoch, checkpoint=str(epoch), epoch=epoch)
+        return 0.5
+
+    coordinator = Coordinator()
+    found = run(train, coordinator, begin=Checkpoint(3, "3"))
+    assert [batch.checkpoint for batch in coordinator.batches] == [(4, "4"), (5, "5")]
+    assert found.value == 0.5
+
+
+def of_checkpoint(checkpoint: Any) -> Callable[[Any], Iterator[Any]]:
+    def train(config: Any) -> Iterator[Any]:
+        yield 1.0
+        yield 1.0, checkpoint
+
+    return train
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "words"),
+    [
+        (7, "at step 2: the checkpoint is of the type int, not a path"),
+        ({"loss": 1.0}, "of the type dict"),
+        (b"a.pt", "of the type bytes"),
+        ("", "a path of 0 characters"),
+        ("a" * 5000, "a path of 5000 characters; it has 1 to 4096"),
+    ],
+)
+def test_what_is_no_path_of_a_checkpoint_is_a_failure(checkpoint: Any, words: str) -> None:
+    found = run(of_checkpoint(checkpoint), coordinator := Coordinator())
+    assert found.failure is not None
+    assert (found.failure.cause, steps(coordinator, found)) == ("result", [1])
+    assert words in found.failure.reason
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/a.pt", "a b", "\udcff.pt", "x" * 4096])
+def test_any_text_may_be_a_path(path: str) -> None:
+    run(of_checkpoint(path), coordinator := Coordinator())
+    assert coordinator.batches[-1].checkpoint == (2, path)
+
+
+def starts_anew(config: Any, resume: str | None = None) -> float:
+    raybo.report(1.0, step=1)
+    return 2.0
+
+
+def has_nothing_left(config: Any, resume: str | None = None) -> Iterator[float]:
+    yield from ()
+
+
+def has_lost_it(config: Any, resume: str | None = None) -> Iterator[float]:
+    with open(str(resume)):
+        yield 1.0
+
+
+@pytest.mark.parametrize(
+    ("train", "words"),
+    [
+        (starts_anew, "step 1 was reported after step 3; steps increase, and this trial was res"),
+        (has_nothing_left, "the generator, resumed after step 3, ended without yielding a value"),
+        (has_lost_it, "FileNotFoundError: [Errno 2] No such file or directory: 'gone.pt'"),
+    ],
+)
+def test_what_goes_wrong_after_a_resumption_is_said(train: Any, words: str) -> None:
+    found = run(train, begin=Checkpoint(3, "gone.pt"))
+    assert found.failure is not None
+    assert words in found.failure.reason
 
 
 def test_the_value_over_instances_is_their_mean() -> None:

@@ -44,6 +44,48 @@ def record_of(events: list[dict[str, object]], record: Record | None = None) -> 
     return record
 
 
+PAUSED: list[dict[str, object]] = [
+    {"kind": "session", "id": "a", "time": 100.0},
+    {"kind": "asked", "number": 0, "config": {"x": 1}},
+    {"kind": "report", "number": 0, "steps": [[1, 2.0], [2, 1.0]], "checkpoint": [2, "a.pt"]},
+    {"kind": "paused", "number": 0, "extra": {"a": 1}, "attempts": 1, "finished": 107.0},
+]
+
+
+def test_a_paused_trial_is_stopped_early_and_may_go_on() -> None:
+    record = record_of(PAUSED)
+    (trial,) = record.trials
+    assert (trial.state, trial.extra, trial.attempts) == ("stopped", {"a": 1}, 1)
+    assert trial.checkpoint == (2, "a.pt")
+    assert (record.paused, record.order, record.n_ended) == ({0: True}, [], 1)
+    assert record.latest == 107.0
+    record_of([{"kind": "session", "id": "b", "time": 200.0}], record)
+    assert record.paused == {0: False}
+    record_of([{"kind": "promoted", "number": 0}], record)
+    assert (record.pending, record.paused, record.n_ended) == ([0], {}, 0)
+    assert (trial.state, trial.curve, trial.finished) == ("pending", {1: 2.0, 2: 1.0}, None)
+    record_of([{"kind": "done", "number": 0, "value": 0.5, "attempts": 2}], record)
+    assert (record.order, record.n_ended, trial.attempts) == ([0], 1, 2)
+
+
+def test_only_a_paused_trial_is_promoted() -> None:
+    for events in (PAUSED[:-1], [*PAUSED, {"kind": "promoted", "number": 0}], []):
+        with pytest.raises(JournalError, match="trial 0 was promoted, but not paused"):
+            record_of([*events, {"kind": "promoted", "number": 0}])
+
+
+@pytest.mark.parametrize(
+    ("outcome", "waits"), [("max_trials", False), ("exhausted", False), ("interrupted", True)]
+)
+def test_a_session_that_was_cut_short_may_have_left_trials_to_promote(
+    outcome: str, waits: bool
+) -> None:
+    stopped: dict[str, object] = {"kind": "stopped", "reason": "", "outcome": outcome}
+    assert record_of(PAUSED).may_promote
+    assert record_of([*PAUSED, stopped]).may_promote == waits
+    assert not record_of([*PAUSED[:-1], stopped]).may_promote
+
+
 def test_events_become_trials() -> None:
     record = record_of(EVENTS)
     assert [t.state for t in record.trials] == ["done", "failed", "done", "pending"]
