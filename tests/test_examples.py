@@ -23,6 +23,7 @@ TRIALS = 6
 SHOWN = {
     "async_solver": (r"best value ([\d.]+) \(min\)", None),
     "ask_tell": (r"best value ([\d.]+) at \{'a': .*\}, 10 trials", None),  # 6, 1 known, 3 running
+    "checkpoints": (r"(\d+) trainings were paused and went on", None),
     "configure_solver": (r"best value ([\d.]+) \(min\)", "configure_solver.html"),
     "early_stopping": (r"accuracy of the best network: ([\d.]+)", "early_stopping.html"),
     "high_dimensional": (r"gap to the optimum: ([\d.]+)", None),
@@ -82,7 +83,7 @@ def test_example_runs(
     journals = list(tmp_path.glob("runs/*/journal.jsonl"))
     for journal in journals:
         events = [json.loads(row)["event"]["kind"] for row in journal.read_text().splitlines()]
-        ends = ("done", "failed", "stopped_early")
+        ends = ("done", "failed", "stopped_early", "paused")
         assert sum(map(events.count, ends)) >= TRIALS
     assert bool(journals) == (name not in ("ask_tell", "ray_tune"))
 

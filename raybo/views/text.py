@@ -35,8 +35,8 @@ def duration(seconds: float) -> str:
 
 
 def stopped_text(stopped: int, resumable: int) -> str:
-    """Return how many trials were stopped early, and how many of these may go on."""
-    return f"{stopped} stopped early" + (f" ({resumable} may go on)" if resumable else "")
+    """Return how many trials were stopped early, and how many of these can go on."""
+    return f"{stopped} stopped early" + (f" ({resumable} resumable)" if resumable else "")
 
 
 def rate(per_second: float) -> str:

@@ -16,6 +16,8 @@ import pytest
 from raybo import Float, Space
 from raybo.cli import main
 from raybo.study.journal.journal import Journal
+from raybo.study.outcome import Outcome
+from raybo.views.optuna_mirror import Mirror
 
 SPACE = Space({"lr": Float(1e-4, 1.0, log=True)})
 
@@ -37,6 +39,33 @@ def add_trial(journal: Journal, number: int, value: float) -> None:
     span = {"started": 1.7e9, "finished": 1.7e9 + 1}
     done = {"value": value, "extra": {}, "attempts": 1}
     journal.append({"kind": "done", "number": number, **done, **span})
+
+
+def test_a_paused_trial_appears_when_it_has_ended(journal: Journal, tmp_path: Path) -> None:
+    optuna = pytest.importorskip("optuna")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    storage, folder = optuna.storages.InMemoryStorage(), tmp_path / "runs"
+    journal.append(
+        {"kind": "asked", "number": 1, "config": {"lr": 0.2}},
+        {"kind": "report", "number": 1, "steps": [[3, 0.9]], "checkpoint": [3, "a.pt"]},
+        {"kind": "paused", "number": 1},
+    )
+    mirror = Mirror(optuna, storage, Outcome.load("net", folder), live=True)
+    (study,) = optuna.get_all_study_names(storage)
+    mirrored = optuna.load_study(study_name=study, storage=storage)
+    assert [t.state.name for t in mirrored.trials] == ["COMPLETE"]
+    Mirror(optuna, optuna.storages.InMemoryStorage(), Outcome.load("net", folder))  # an export
+    journal.append({"kind": "promoted", "number": 1}, {"kind": "done", "number": 1, "value": 0.25})
+    mirror.add(Outcome.load("net", folder))
+    assert [t.value for t in mirrored.trials] == [0.5, 0.25]
+    journal.append(
+        {"kind": "asked", "number": 2, "config": {"lr": 0.3}},
+        {"kind": "report", "number": 2, "steps": [[3, 0.9]], "checkpoint": [3, "b.pt"]},
+        {"kind": "paused", "number": 2},
+        {"kind": "stopped", "reason": "enough", "outcome": "max_trials", "error": None},
+    )
+    mirror.add(Outcome.load("net", folder))
+    assert [t.state.name for t in mirrored.trials] == ["COMPLETE", "COMPLETE", "PRUNED"]
 
 
 def free_port() -> int:

@@ -63,6 +63,17 @@ def picture(progress: Progress, width: int = 80, height: int = 24) -> list[str]:
     return console.export_text().splitlines()
 
 
+def test_trials_that_were_stopped_early_are_counted_and_those_that_can_go_on() -> None:
+    early = replace(RUNNING, stopped=9, steps=0.4)
+    for progress, words in (
+        (early, "9 stopped early, 40% of all steps run"),
+        (replace(early, paused=7), "9 stopped early (7 resumable), 40% of all steps run"),
+    ):
+        LineView(console := plain_console(300)).update(progress)
+        assert words in output(console)
+        assert words.split(",")[0] in "\n".join(picture(progress, 120))
+
+
 def test_the_view_suits_the_console() -> None:
     assert isinstance(make_view(True, terminal_console()), TerminalView)
     assert isinstance(make_view(True, plain_console()), LineView)
