@@ -104,6 +104,7 @@ class Coordinator:
         self._space = space
         self._steps = self._settings.steps
         self._courses: dict[int, Course] = {}  # of the trials that have reported
+        self._news_at_rungs = True  # since paused trials were last looked at
         self._backend = backend
         durations = self._record.recent_durations(RECENT_TRIALS)
         self._pool = Pool(backend, self._settings, space, writer.epoch, self._spawn, durations)
@@ -365,16 +366,27 @@ class Coordinator:
             self._writer.add("asked", number=number, config=config, source="point")
             self._supply.changed(number, finished=False)
             return entries[number].trial
-        promoted = self._steps.promotable(self._record.paused, self._courses)
+        promoted = self._promote()
         if promoted is not None:
-            self._totals.remove(entries[promoted])
-            self._writer.add("promoted", number=promoted, time=timestamp())
-            self._supply.changed(promoted, finished=False)
-            return entries[promoted].trial
+            return promoted
         trial = self._supply.take() if room else None
         if trial is not None:
             self._writer.add("asked", number=trial.number, config=trial.config, memo=trial.memo)
         return trial
+
+    def _promote(self) -> TrialRecord | None:
+        """Return a paused trial that is among the best now, and no longer paused."""
+        if not self._news_at_rungs:  # all trials are compared, which takes a while
+            return None
+        number = self._steps.promotable(self._record.paused, self._courses)
+        if number is None:
+            self._news_at_rungs = False
+            return None
+        entry = self._record.entries[number]
+        self._totals.remove(entry)
+        self._writer.add("promoted", number=number, time=timestamp())
+        self._supply.changed(number, finished=False)
+        return entry.trial
 
     def _prepare(self) -> None:
         """Have proposals computed for the workers that will soon be free."""
@@ -420,7 +432,9 @@ class Coordinator:
         self._writer.add("report", number=number, steps=[list(s) for s in batch.steps], **about)
         self._supply.changed(number, finished=False)
         self._note(number)
-        return self._steps.goes_on(number, batch.steps[-1][0], self._courses)
+        step = batch.steps[-1][0]
+        self._news_at_rungs = self._news_at_rungs or step in self._steps.rungs
+        return self._steps.goes_on(number, step, self._courses)
 
     def _note(self, number: int) -> None:
         """Note how a trial goes, for the rule that stops others; those that fail say nothing."""
@@ -448,6 +462,7 @@ class Coordinator:
     def _finished(self, number: int) -> None:
         entry = self._record.entries[number]
         self._note(number)
+        self._news_at_rungs = True
         self._totals.add(entry, now=True)
         self._rules.add(entry)
         self._supply.changed(number, finished=True)

@@ -94,8 +94,8 @@ class TrialRecord:
     def from_json(cls, item: Mapping[str, Any]) -> TrialRecord:
         """Return the record that `to_json` wrote."""
         curve = {int(step): float(value) for step, value in item.get("curve", ())}
-        given = item.get("checkpoint")
-        checkpoint = None if given is None else Checkpoint(*given)
+        step, path = item.get("checkpoint") or (0, "")
+        checkpoint = Checkpoint(int(step), str(path)) if path else None
         state = State(item["state"])
         return cls(**{**item, "state": state, "curve": curve, "checkpoint": checkpoint})
 

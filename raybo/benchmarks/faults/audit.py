@@ -48,16 +48,23 @@ class LoggedObjective:
         return self._train(config["x"]) if self.steps else self._evaluate(config["x"])
 
     def _train(self, x: float) -> Iterator[float]:
-        """Yield random values, and log after which steps it went on."""
+        return (value for value, _ in self.resumable({"x": x}))
+
+    def resumable(
+        self, config: Mapping[str, Any], resume: str | None = None
+    ) -> Iterator[tuple[float, str]]:
+        """Yield random values and checkpoints, and log after which steps it went on."""
         rng, log = random.SystemRandom(), Path(self.folder) / _EVALUATIONS
-        append_line(log, {"what": "start", "pid": os.getpid(), "x": x})
-        for step in range(1, self.steps + 1):
+        who = {"pid": os.getpid(), "x": config["x"]}
+        begin = int(resume or 0)
+        append_line(log, {"what": "start", **who, "begin": begin})
+        for step in range(begin + 1, self.steps + 1):
             time.sleep(rng.uniform(*self.seconds) / self.steps)
             value = rng.random()
             if step == self.steps:
-                append_line(log, {"what": "end", "pid": os.getpid(), "x": x, "value": value})
-            yield value
-            append_line(log, {"what": "start", "pid": os.getpid(), "x": x, "step": step})
+                append_line(log, {"what": "end", **who, "value": value})
+            yield value, str(step)
+            append_line(log, {"what": "start", **who, "step": step})
 
     def _evaluate(self, x: float) -> float:
         rng = random.SystemRandom()
@@ -123,7 +130,10 @@ def read_events(folder: Path) -> list[dict[str, Any]]:
 
 
 def results_of(events: list[dict[str, Any]]) -> Results:
-    """Return the results that a journal holds; of several for one trial, the first."""
+    """Return the results that a journal holds; of several for one trial, the first.
+
+    Paused trials, which may go on, have none.
+    """
     configs = {e["number"]: e["config"]["x"] for e in events if e["kind"] == "asked"}
     results: Results = {}
     for event in events:
@@ -131,6 +141,13 @@ def results_of(events: list[dict[str, Any]]) -> Results:
             number = event["number"]
             results.setdefault(number, (configs[number], event.get("value")))
     return results
+
+
+def paused_in(events: list[dict[str, Any]]) -> Results:
+    """Return the trials that are paused after the last event; they have no value."""
+    configs = {e["number"]: e["config"]["x"] for e in events if e["kind"] == "asked"}
+    last = {e["number"]: e["kind"] for e in events if e["kind"] in (*ENDS, "paused", "promoted")}
+    return {n: (configs[n], None) for n, kind in last.items() if kind == "paused"}
 
 
 @dataclass(frozen=True)
@@ -163,18 +180,19 @@ def examine(folder: Path, trials: int | None, seen: Results, all_received: bool)
     -------
     Findings
         `lost`: results that were received or seen and are missing from the journal or differ in
-        it, that no evaluation returned, or that the driver did not receive. `twice`: trials that
+        it, that no evaluation returned, or that the driver did not receive, and trials of which
+        a rung or a checkpoint was forgotten. `twice`: trials that
         ended twice, were received twice, or share a config or an evaluation with another.
         `stuck`: trials that have not ended.
     """
     events, evaluations = read_events(folder), read_lines(folder / _EVALUATIONS)
-    final = results_of(events)
+    final = {**results_of(events), **paused_in(events)}
     asked = {event["number"] for event in events if event["kind"] == "asked"}
     received = [(h["number"], (h["x"], h["value"])) for h in read_lines(folder / _RECEIVED)]
     returned = {(e["x"], e["value"]) for e in evaluations if e["what"] == "end"}
     lost = {number for number, result in [*received, *seen.items()] if final.get(number) != result}
     lost |= {n for n, result in final.items() if result[1] is not None and result not in returned}
-    lost |= _forgotten_rungs(events, evaluations)
+    lost |= _forgotten_rungs(events, evaluations) | _forgotten_checkpoints(events, evaluations)
     if all_received:
         lost |= final.keys() - {number for number, _ in received}
         lost |= _differing(folder / _RESULT, final)
@@ -198,6 +216,25 @@ def _forgotten_rungs(events: list[dict[str, Any]], evaluations: list[dict[str, A
     held = {(e["number"], step) for e in reports for step, _ in e["steps"]}
     passed = {(numbers[e["x"]], e["step"]) for e in evaluations if e.get("step") in rungs}
     return {number for number, step in passed - held}
+
+
+def _forgotten_checkpoints(
+    events: list[dict[str, Any]], evaluations: list[dict[str, Any]]
+) -> set[int]:
+    """Return the trials that began before a step from which they had gone on with a checkpoint."""
+    numbers: dict[float, int] = {
+        e["config"]["x"]: e["number"] for e in events if e["kind"] == "asked"
+    }
+    kept: set[int] = {e["number"] for e in events if "checkpoint" in e}
+    passed = dict.fromkeys(kept, 0)
+    found: set[int] = set()
+    for line in evaluations:
+        number = numbers.get(line["x"], -1)  # -1: it was not in the journal when all was killed
+        if number in kept:
+            if line.get("begin", passed[number]) < passed[number]:
+                found.add(number)
+            passed[number] = max(passed[number], line.get("step", 0))
+    return found
 
 
 def _differing(path: Path, final: Results) -> set[int]:

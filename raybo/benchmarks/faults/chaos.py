@@ -291,16 +291,19 @@ def scenarios(
     def trouble(name: str) -> Callable[[Path], list[Outcome]]:
         return lambda place: [trouble_storage(name, place, n["storage_trials"])]
 
-    def reports(place: Path) -> list[Outcome]:
-        parts = {"coordinator": make_kill_coordinator(), "driver": kill_driver}
+    def reports(place: Path, **more: Any) -> list[Outcome]:
+        parts: dict[str, Kill] = {"coordinator": make_kill_coordinator(), "driver": kill_driver}
+        if more:
+            parts["worker"] = kill_worker
         return [
             run_with_kills(
-                f"{part} kills, with reports",
+                f"{part} kills, with {'checkpoints' if more else 'reports'}",
                 kill,
                 place / part,
                 n[f"{part}_trials"],
                 n[f"{part}_kills"],
                 steps=_STEPS,
+                **more,
             )
             for part, kill in parts.items()
         ]
@@ -321,6 +324,7 @@ def scenarios(
         "disk": trouble("disk full"),
         "replaced": trouble("journal replaced"),
         "reports": reports,
+        "checkpoints": lambda place: reports(place, resumes=True),
         "frozen": lambda place: [freeze(place, n["frozen_trials"])],
         "hostile": lambda place: read_hostile(place, n["files"]),
         "soak": soak,

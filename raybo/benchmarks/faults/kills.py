@@ -32,6 +32,7 @@ class Target:
         self.seen: Results = {}
         self.latest_start = 0.0  # of the evaluations that were seen, seconds since the epoch
         self._configs: dict[int, Any] = {}
+        self._paused: set[int] = set()
         self._read = 0  # bytes of the journal
         pairs = [(f"--{key}", value) for key, value in options.items()]
         self._arguments = [str(folder), *(str(x) for key, v in pairs for x in (key, *_words(v)))]
@@ -74,7 +75,10 @@ class Target:
                 number = event["number"]
                 self.seen.setdefault(number, (self._configs[number], event.get("value")))
                 self.latest_start = max(self.latest_start, event.get("started", 0.0))
-        return len(self.seen)
+            elif event["kind"] in ("paused", "promoted"):
+                change = self._paused.add if event["kind"] == "paused" else self._paused.discard
+                change(event["number"])
+        return len(self.seen) + len(self._paused)
 
     def _new_events(self) -> Iterator[dict[str, Any]]:
         if not self.journal.exists():

@@ -21,6 +21,7 @@ _RETRIES = 1000  # no trial fails for being killed
 @click.option("--frozen", default=0.0, help="share of the trials that freeze at once")
 @click.option("--timeout", type=float, help="seconds that an evaluation may take")
 @click.option("--steps", default=0, help="reports of an evaluation that is not stopped early")
+@click.option("--resumes", default=False, help="whether evaluations go on from checkpoints")
 def command(
     folder: Path,
     trials: int,
@@ -29,10 +30,12 @@ def command(
     frozen: float,
     timeout: float | None,
     steps: int,
+    resumes: bool,
 ) -> None:
     """Run, or resume, the study in FOLDER."""
+    objective = LoggedObjective(str(folder), seconds, frozen, steps)
     result = optimize(
-        LoggedObjective(str(folder), seconds, frozen, steps),
+        objective.resumable if resumes else objective,
         {"x": Float(0, 1)},
         method="random",
         max_trials=trials,

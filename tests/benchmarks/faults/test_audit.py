@@ -68,6 +68,25 @@ def test_a_result_that_is_received_twice_is_counted_twice(tmp_path: Path) -> Non
     assert examine(tmp_path, 4, {}, all_received=True).twice == {1}
 
 
+def test_a_checkpoint_from_which_a_trial_did_not_go_on_is_lost(tmp_path: Path) -> None:
+    write_study(tmp_path)
+    log = tmp_path / "evaluations.log"
+    journal = Journal(tmp_path / STUDY)
+    journal.append({"kind": "asked", "number": 4, "config": {"x": 0.9}})
+    journal.append({"kind": "report", "number": 4, "steps": [[3, 1.0]], "checkpoint": [3, "3"]})
+    journal.append({"kind": "paused", "number": 4})
+    journal.close()
+    LogCallback(tmp_path).on_trial(paused := Trial(4, {"x": 0.9}, state=State.STOPPED))
+    write_result(tmp_path, [*TRIALS, paused])
+    append_line(log, {"what": "start", "pid": 1, "x": 0.9, "begin": 0})
+    append_line(log, {"what": "start", "pid": 1, "x": 0.9, "step": 3})
+    append_line(log, {"what": "start", "pid": 1, "x": 0.9, "begin": 3})
+    found = examine(tmp_path, 5, {}, all_received=True)
+    assert not found.lost | found.twice | found.stuck
+    append_line(log, {"what": "start", "pid": 1, "x": 0.9, "begin": 2})
+    assert examine(tmp_path, 5, {}, all_received=True).lost == {4}
+
+
 def test_two_trials_with_one_evaluation_are_counted_twice(tmp_path: Path) -> None:
     twin = [*TRIALS[:3], Trial(3, TRIALS[2].config, value=TRIALS[2].value, state=State.DONE)]
     write_study(tmp_path, twin, twin)
