@@ -1,11 +1,14 @@
-"""What early stopping saves: networks of LCBench tuned in simulated time.
+"""What early stopping saves: trainings of recorded problems tuned in simulated time.
 
     raybo bench early-stopping --tuners auto,auto+stop,random+asha,optuna-tpe+asha
     raybo bench early-stopping --tasks 7593,34539 --seeds 3 --results runs.jsonl
+    raybo bench early-stopping --tasks xgboost-1489 --tuners auto,auto+stop,random+asha3
 
-Each training has 52 epochs with the recorded accuracies and seconds of YAHPO Gym's surrogate, 8
-run at a time. A table has the best accuracy after the time of 10, 30 and 100 full trainings, and
-the share of that time after which a tuner is as good as the first one at the end.
+A task is a network of LCBench on an OpenML task, trained for 52 epochs, or XGBoost on a data set
+of OpenML, trained with more and more of the data: 27 steps, which take as long as the training
+with so much data. Accuracies and seconds are those of YAHPO Gym's surrogates, and 8 trainings run
+at a time. A table has the best accuracy after the time of 10, 30 and 100 full trainings, and the
+share of that time after which a tuner is as good as the first one at the end.
 """
 
 from __future__ import annotations
@@ -26,8 +29,8 @@ from rich.table import Table
 
 from raybo.benchmarks.early_stopping.simulator import Trace, simulate
 from raybo.benchmarks.early_stopping.tuners import build
+from raybo.benchmarks.problems.base import one_of
 from raybo.benchmarks.problems.recorded.yahpo import (
-    EPOCHS,
     SCENARIOS,
     Surrogate,
     folder_of,
@@ -36,7 +39,8 @@ from raybo.benchmarks.problems.recorded.yahpo import (
 )
 from raybo.benchmarks.terminal import single_thread, wide_console
 
-_NAME = "yahpo-lcbench"
+_LCBENCH, _XGBOOST = "yahpo-lcbench", "yahpo-xgboost"
+_BOOSTED = "xgboost-"  # tasks that begin so are of the latter
 _SHOWN = (0.1, 0.3, 1.0)  # shares of the budget
 
 
@@ -58,12 +62,14 @@ class Run:
 
 
 def run(tuner: str, task: str, seed: int, trainings: float, workers: int) -> Run:
-    """Run a tuner on a data set."""
-    folder = folder_of(SCENARIOS[_NAME])
-    space, surrogate = parameters(_NAME, folder), Surrogate(_NAME, task, folder)
+    """Run a tuner on a task: the number of one of LCBench, or "xgboost-" and a data set."""
+    name = _XGBOOST if task.startswith(_BOOSTED) else _LCBENCH
+    instance = one_of(task.removeprefix(_BOOSTED), instances(name))
+    folder, steps = folder_of(SCENARIOS[name]), SCENARIOS[name].steps
+    space, surrogate = parameters(name, folder), Surrogate(name, instance, folder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the peers
-        trace = simulate(build(tuner, space, seed, EPOCHS), surrogate, space, workers, trainings)
+        trace = simulate(build(tuner, space, seed, steps), surrogate, space, workers, trainings)
     return Run(tuner, task, seed, trainings, workers, trace)
 
 
@@ -131,7 +137,7 @@ def table_of(runs: Sequence[Run], tuners: Sequence[str]) -> Table:
 
 
 @click.command()
-@click.option("--tasks", help="comma-separated OpenML tasks  [default: all 34]")
+@click.option("--tasks", help="comma-separated  [default: the 34 of LCBench]")
 @click.option("--tuners", default="auto,auto+stop,random+asha3", help="comma-separated")
 @click.option("--seeds", type=click.IntRange(1), default=10)
 @click.option("--first-seed", type=click.IntRange(0), default=0, help="seeds start here")
@@ -154,7 +160,7 @@ def command(
     wanted = [
         (tuner, task, seed, trainings, workers)
         for seed in range(first_seed, first_seed + seeds)
-        for task in (tasks.split(",") if tasks else instances(_NAME))
+        for task in (tasks.split(",") if tasks else instances(_LCBENCH))
         for tuner in names
     ]
     console = wide_console()

@@ -3,7 +3,8 @@
 `yahpo-lcbench-ID` tunes 7 parameters of a network on the OpenML task ID for the validation
 accuracy after 52 epochs; its objective also gives the curve over the epochs and the times.
 `yahpo-xgboost-ID` tunes XGBoost on the OpenML data set ID for the accuracy with all training data:
-14 parameters, of which 8 exist under some boosters only, so that the booster is a Choice.
+14 parameters, of which 8 exist under some boosters only, so that the booster is a Choice. Its
+curve is over shares of the training data, 1/27 of it per step.
 
 A surrogate is a network in a file of ONNX. No package holds these files: they are in the
 repository slds-lmu/yahpo_data, and raybo looks for them in the folder `yahpo` of `$RAYBO_DATA`.
@@ -30,6 +31,7 @@ from raybo.space.parameters import Categorical, Choice, Float, Int, Parameter
 from raybo.space.space import Space
 
 EPOCHS = 52
+_SHARES = 27  # steps of a training by its data; the smallest share that was recorded is 0.03
 _DRAWS, _KEPT, _ROUNDS = 20_000, 200, 20  # of the search for the best value
 _STEP = 0.1  # of that search, in the unit cube
 
@@ -50,6 +52,9 @@ class Scenario:
         Output to maximise.
     full : dict
         Inputs that are no parameters: how much is trained.
+    steps, per_step, seconds : int, str, str
+        Steps of a full training, the input of `full` that grows with them, and the output that is
+        the time.
     about : str
         What is tuned.
     """
@@ -61,6 +66,9 @@ class Scenario:
     outputs: tuple[str, ...]
     target: str
     full: Mapping[str, float]
+    steps: int
+    per_step: str
+    seconds: str
     about: str
 
 
@@ -89,6 +97,9 @@ SCENARIOS = {  # first part of the problems' names
         ),
         "val_accuracy",
         {"epoch": EPOCHS},
+        EPOCHS,
+        "epoch",
+        "time",
         "a network on OpenML's task {}: validation accuracy in percent after 52 epochs",
     ),
     "yahpo-xgboost": Scenario(
@@ -124,6 +135,9 @@ SCENARIOS = {  # first part of the problems' names
         ),
         "acc",
         {"trainsize": 1.0, "repl": 10},
+        _SHARES,
+        "trainsize",
+        "timetrain",
         "XGBoost with a choice of boosters on OpenML's data set {}: accuracy",
     ),
 }
@@ -236,26 +250,29 @@ class Surrogate:
 
     def outputs(self, configs: Sequence[Mapping[str, Any]], **trained: float) -> Array:
         """Return all outputs (configs, outputs); `trained` replaces entries of Scenario.full."""
+        return self._predict([{**_flat(config), **trained} for config in configs])
+
+    def _predict(self, given: Sequence[Mapping[str, Any]]) -> Array:
+        """Return all outputs; what is not given of Scenario.full is as there."""
         scenario, encoding = SCENARIOS[self.name], _json(self.folder, "encoding.json")
-        given = {**scenario.full, **trained, scenario.instance: self.instance}
-        rows = [{**_flat(config), **given} for config in configs]
+        rows = [{**scenario.full, **row, scenario.instance: self.instance} for row in given]
         numbers = [[row.get(key, 0) for key in scenario.numbers] for row in rows]
         categories = [[encoding[key][row[key]] for key in scenario.categories] for row in rows]
         return self._run(np.array(numbers, np.float32), np.array(categories, np.int32))
 
     def curve(self, config: Mapping[str, Any]) -> tuple[Array, Array]:
-        """Return accuracy and seconds since the start after epochs 1, ..., 52, shapes (52,).
+        """Return the target and the seconds since the start after each step, shapes (steps,).
 
-        Only networks of "yahpo-lcbench" have epochs. The predicted seconds are made
-        non-decreasing.
+        The predicted seconds are made non-decreasing.
         """
-        scenario, encoding = SCENARIOS[self.name], _json(self.folder, "encoding.json")
-        rows = [
-            [config.get(key, epoch) for key in scenario.numbers] for epoch in range(1, EPOCHS + 1)
-        ]
-        task = encoding[scenario.instance][self.instance]
-        found = self._run(np.array(rows, np.float32), np.full((EPOCHS, 1), task, np.int32))
-        return found[:, 1], np.maximum.accumulate(np.maximum(found[:, 0], 0.0))
+        scenario = SCENARIOS[self.name]
+        whole, flat = scenario.full[scenario.per_step], _flat(config)
+        amounts = (whole * step / scenario.steps for step in range(1, scenario.steps + 1))
+        found = self._predict([{**flat, scenario.per_step: amount} for amount in amounts])
+        target, seconds = (
+            found[:, scenario.outputs.index(name)] for name in (scenario.target, scenario.seconds)
+        )
+        return target, np.maximum.accumulate(np.maximum(seconds, 0.0))
 
     def _run(self, numbers: Any, categories: Any) -> Array:
         [found] = _session(self.folder).run(None, {"x_cat": categories, "x_cont": numbers})

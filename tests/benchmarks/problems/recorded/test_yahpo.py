@@ -54,6 +54,18 @@ def test_a_curve_is_the_predictions_of_its_epochs_and_ends_at_the_objective() ->
 
 
 @needs_surrogates
+def test_a_curve_of_xgboost_is_over_shares_of_the_data() -> None:
+    problem = get_problem(XGBOOST)
+    config = problem.space.draw(np.random.default_rng(0))
+    accuracy, seconds = problem.objective.curve(config)
+    assert accuracy.shape == seconds.shape == (27,)
+    assert accuracy[-1] == pytest.approx(problem.objective(config), rel=1e-5)
+    assert np.all(np.diff(seconds) >= 0)
+    [outputs] = problem.objective.outputs([config], trainsize=9 / 27)
+    assert accuracy[8] == pytest.approx(outputs[0], rel=1e-5)
+
+
+@needs_surrogates
 def test_the_first_epoch_says_nothing_of_the_last_and_later_ones_ever_more() -> None:
     problem = get_problem(LCBENCH)
     rng = np.random.default_rng(0)
