@@ -1,4 +1,4 @@
-"""A billion dimensions, of which two matter: REMBO with four embeddings, searched in parallel.
+"""A billion dimensions, of which two matter: method bins, which `auto` leaves such a box to.
 
 config["x"] is a lazy vector: reading two of its coordinates costs microseconds, and nothing of
 length 10^9 is ever made.
@@ -27,8 +27,7 @@ if __name__ == "__main__":
     result = raybo.optimize(
         objective,
         raybo.Box(DIM, low=-1.0, high=1.0),
-        method="rembo",
-        method_options={"d": 2, "k": 4},
+        method="bins",
         max_trials=args.trials,
         seed=0,
     )
