@@ -108,7 +108,7 @@ def demo(trials: int, workers: int, seed: int, dim: int, storage: str, quiet: bo
     """Watch raybo find the minimum of a function on this machine."""
     import secrets
 
-    from raybo.demo import OPTIMUM, objective
+    from raybo.demo import OPTIMUM, OPTIONS, objective
     from raybo.space.box import Box
     from raybo.views.html import write_report
 
@@ -116,7 +116,8 @@ def demo(trials: int, workers: int, seed: int, dim: int, storage: str, quiet: bo
     result = _optimize(
         objective,
         space=Box(dim),
-        method="auto",
+        method="rembo",
+        method_options=OPTIONS,
         max_trials=trials,
         workers=workers,
         resources={"num_cpus": 0},  # an evaluation only sleeps

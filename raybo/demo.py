@@ -9,6 +9,7 @@ from typing import Any
 
 OPTIMUM = 10 / (8 * math.pi)
 SECONDS = 0.2  # of an evaluation, which stands for an expensive one
+OPTIONS = {"d": 3, "k": 4}  # of REMBO: four embeddings of three dimensions, one proposer each
 
 
 def objective(config: Mapping[str, Any]) -> float:
