@@ -64,7 +64,7 @@ def require_columns(method: str, space: AnySpace) -> None:
     if not space.dense:
         raise SpaceError(
             f"method {method!r} needs one column per dimension, this box has {space.dim:,}; "
-            "use method 'rembo' or 'random'"
+            "use method 'bins', 'rembo' or 'random'"
         )
 
 

@@ -37,7 +37,7 @@ class Sobol:
         if not self.space.dense:
             raise SpaceError(
                 f"method 'sobol' needs one column per dimension, this box has {self.space.dim:,}; "
-                "use method 'random' or 'rembo'"
+                "use method 'random', 'bins' or 'rembo'"
             )
 
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:  # noqa: ARG002

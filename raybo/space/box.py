@@ -194,5 +194,5 @@ class Box:
         if not self.dense:
             raise SpaceError(
                 f"{self!r} has {self.dim:,} dimensions; this needs one column each (at most "
-                f"{LARGEST_DENSE:,}); use method 'rembo' or 'random'"
+                f"{LARGEST_DENSE:,}); use method 'bins', 'rembo' or 'random'"
             )

@@ -128,7 +128,7 @@ class Optimizer:
         """Return what the method's model expects at `configs`, shape (n,), and its deviations.
 
         Both are in units of the objective, without the noise of single values. The model is that
-        of the finished trials; all methods but `rembo`, `rpp`, `random` and `sobol` have one.
+        of the finished trials; all but `bins`, `rembo`, `rpp`, `random` and `sobol` have one.
         """
         return self._study.predict(configs)
 

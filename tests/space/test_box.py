@@ -70,7 +70,7 @@ def test_a_user_given_sequence_is_kept():
 )
 def test_a_huge_box_says_what_needs_columns_and_what_to_use(use):
     message = r"1,000,000,000,000 dimensions; this needs one column each \(at most 10,000\); use"
-    with pytest.raises(SpaceError, match=message + " method 'rembo' or 'random'"):
+    with pytest.raises(SpaceError, match=message + " method 'bins', 'rembo' or 'random'"):
         use(HUGE)
 
 

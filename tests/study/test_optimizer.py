@@ -83,7 +83,7 @@ def test_options_go_to_the_method_and_are_checked() -> None:
         Optimizer(SPACE, "bo", n_init=0)
     with pytest.raises(MethodError, match="acquisition must be one of 'log_ei', 'ei', 'ucb'"):
         Optimizer(SPACE, "bo", acquisition="thompson")
-    with pytest.raises(SpaceError, match="use method 'rembo' or 'random'"):
+    with pytest.raises(SpaceError, match="use method 'bins', 'rembo' or 'random'"):
         Optimizer(Box(10**9), "bo")
     with pytest.raises(SpaceError, match="a space is"):
         Optimizer([1, 2])

@@ -20,7 +20,7 @@ def bins_embedded() -> Task:
         ),
         seeds=10,
         reference="bins",
-        cost="about 20 core-hours, most of them of auto and bo on Hartmann6",
+        cost="several core-hours, most of them of auto and bo on Hartmann6",
         published=(
             Published("branin-100", "SAASBO", 40, 0.399),
             Published("branin-500", "BAxUS", 40, 0.398),

@@ -3,7 +3,7 @@
 The assumption: few coordinates matter, and no one knows which. All coordinates are divided into a
 few bins; those of a bin share one value, up to random signs (raybo/methods/bins/partition.py). The
 model is a Gaussian process with a length-scale per bin. Two coordinates that matter cannot be told
-apart while they share a bin, so bins are split as results come in: a bin for every four of
+apart while they share a bin, so bins are split as results come in: a bin for every three of
 them, by halving the bin that has most to hide, that with the largest relevance times its number
 of coordinates. Each split halves what a bin can hide, so a hundred results tell a few coordinates
 among very many apart, and bins without effect stay whole.
@@ -36,7 +36,7 @@ from raybo.surrogate.outcomes import SHORT_TAIL
 
 BINS = 8  # at first, unless given
 DESIGN = 10  # points before the first model, unless given
-RESULTS_PER_BIN = 4  # with 2, Branin in 500 dimensions is found later, Hartmann6 sooner
+RESULTS_PER_BIN = 3  # `raybo bench bins-embedded`: with 2 Branin is found later, with 4 Hartmann6
 MOST_BINS = 100  # every point notes them: a journal would grow with the square of its trials
 
 
@@ -103,7 +103,7 @@ class Bins:
 
 
 def grown(bins: Partition, own: Data) -> Partition:
-    """The partition with a bin for every four results: those with most to hide are halved.
+    """The partition with a bin for every three results: those with most to hide are halved.
 
     A bin hides another coordinate that matters by its number of coordinates, and how much that
     one matters is guessed by the relevance of the bin, the inverse square of its length-scale.
