@@ -138,14 +138,12 @@ class Coordinator:
                     await self._writer.changed.wait()
                 await asyncio.sleep(GATHER_SECONDS)
         self._writer.changed.clear()
-        if self._main.done():
-            self._main.result()  # raises what ended it, if anything did
-        return News(
-            self._writer.acknowledged(after),
-            self.progress(),
-            self._stop if self._main.done() else None,
-            paused=self._writer.paused() if self._phase is Phase.FINISHED else (),
-        )
+        trials = self._writer.acknowledged(after)
+        if not self._main.done():
+            return News(trials, self.progress(), None)
+        self._main.result()  # raises what ended it, if anything did
+        paused = self._writer.paused() if self._phase is Phase.FINISHED else ()
+        return News(trials, self.progress(), self._stop, paused=paused)
 
     def loading(self, attempt: str, node: str, pid: int) -> None:
         """Note that a worker loads the objective for an attempt."""

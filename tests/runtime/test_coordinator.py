@@ -164,13 +164,15 @@ def run(
         made = Coordinator(plan, writer, backend, space, Objective(), elapsed, 0.01)
         backend.coordinator = made
         trials: list[TrialRecord] = []
+        paused: list[TrialRecord] = []
         command = Command.RUN
         try:
             while True:
                 news = await made.poll(len(trials), 0.005, command)
                 trials += news.trials
+                paused += news.paused
                 if news.stop is not None:
-                    return Ended(news.stop, news.progress, trials, list(news.paused))
+                    return Ended(news.stop, news.progress, trials, paused)
                 command = during(news) or command
         finally:
             writer.release()  # as the end of its process would
