@@ -245,7 +245,13 @@ def test_trials_of_an_opening_start_before_any_proposal_and_only_in_a_new_study(
     run(tmp_path, backend, stop, opening=opening)
     assert [t.config["x"] for t in recorded(tmp_path).trials] == [0.1, 0.2, 0.3]
     backend = FakeBackend(lambda x: x)
-    run(tmp_path, backend, session="again", opening=(*opening, TrialRecord(3, {"x": 0.4})))
+    run(
+        tmp_path,
+        backend,
+        session="again",
+        workers=4,
+        opening=(*opening, TrialRecord(3, {"x": 0.4})),
+    )
     record = recorded(tmp_path)
     assert [t.config["x"] for t in record.trials[:4]] == [0.1, 0.2, 0.3, 0.4]
     assert numbers(record, State.DONE) == list(range(10))
