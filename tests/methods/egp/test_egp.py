@@ -67,8 +67,8 @@ class TestOptions:
         with pytest.raises(SpaceError, match="use method 'addtree'"):
             egp(Space({"c": Choice({"a": {"x": Float(0, 1)}, "b": {}})}))
 
-    def test_a_huge_box_is_sent_to_rembo(self) -> None:
-        with pytest.raises(SpaceError, match="use method 'rembo'"):
+    def test_a_huge_box_is_sent_to_a_method_for_it(self) -> None:
+        with pytest.raises(SpaceError, match="use method 'bins', 'rembo'"):
             egp(Box(10**9))
 
 
