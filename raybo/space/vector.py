@@ -151,6 +151,11 @@ class Dense:
         values.flags.writeable = False
         object.__setattr__(self, "values", values)
 
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return len(self.values)
+
     def at(self, rows: Bits) -> Array:
         """Return coordinates in [-1, 1]."""
         return self.values[rows.astype(np.intp)]
@@ -241,9 +246,14 @@ class Binned:
         if not all(abs(value) <= 1.0 for value in self.values):
             raise SpaceError("the values of a binned vector lie in [-1, 1]; divide by the bounds")
 
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return self.ends[-1]
+
     def at(self, rows: Bits) -> Array:
         """Return coordinates in [-1, 1]."""
-        places = permuted(self.seed, rows, self.ends[-1])
+        places = permuted(self.seed, rows, self.dim)
         bins = np.searchsorted(np.array(self.ends, dtype=np.uint64), places, side="right")
         found: Array = random_signs(self.seed, rows) * np.array(self.values)[bins]
         return found
@@ -270,7 +280,7 @@ class Vector(NDArrayOperatorsMixin):
         Number of coordinates.
     low, high : float
         Range of every coordinate.
-    source : Dense, Uniform or Embedded
+    source : Dense, Uniform, Embedded or Binned
         Coordinates in [-1, 1], scaled to [low, high] on reading.
     """
 
@@ -280,8 +290,8 @@ class Vector(NDArrayOperatorsMixin):
     source: Source
 
     def __post_init__(self) -> None:
-        if isinstance(self.source, Dense) and len(self.source.values) != self.dim:
-            given = len(self.source.values)
+        given = self.source.dim if isinstance(self.source, Dense | Binned) else self.dim
+        if given != self.dim:
             raise SpaceError(f"a vector of dimension {self.dim} was given {given} coordinates")
 
     @property
@@ -380,7 +390,7 @@ def vector_from_json(obj: Mapping[str, Any]) -> Vector:
         [name] = set(obj) - {"dim", "low", "high"}
         source: Source = _SOURCES[name](**obj[name])
         return Vector(int(obj["dim"]), float(obj["low"]), float(obj["high"]), source)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise SpaceError(f"not a vector: {str(obj)[:200]} ({error})") from None
 
 

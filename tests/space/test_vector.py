@@ -230,6 +230,9 @@ def test_json_and_pickle_give_the_same_vector_back(source):
         {"dim": 3, "low": 0, "high": 1, "embedded": {"seed": 1, "z": [float("nan")]}},
         {"dim": 3, "low": 0, "high": 1, "dense": {"values": [0, 0]}},
         {"dim": 3, "low": 0, "high": 1, "dense": {"values": [0, 0, 2]}},
+        {"dim": 3, "low": 0, "high": 1, "binned": {"seed": 1, "ends": [2], "values": [0]}},
+        {"dim": 3, "low": 0, "high": 1, "binned": {"seed": 1, "ends": [2, 4], "values": [0, 0]}},
+        {"dim": 3, "low": 0, "high": 1, "binned": {"seed": 1, "ends": [1e999], "values": [0]}},
     ],
     ids=str,
 )
