@@ -12,7 +12,7 @@ from raybo.arrays import Array
 from raybo.lazy import Tensor, torch
 from raybo.methods.base import FULL, Data, Method
 from raybo.space.any_space import AnySpace
-from raybo.surrogate.gp import GP
+from raybo.surrogate.gp import GP, NOISE
 from raybo.surrogate.kernels.base import Hyper, Kernel, OnColumns, Product, Theta
 from raybo.surrogate.kernels.hamming import Hamming
 from raybo.surrogate.kernels.stationary import Stationary
@@ -186,14 +186,17 @@ def with_pending(gp: GP, data: Data, walls: Array | None = None) -> GP:
     return conditioned.condition_at_least(rows, incumbent(conditioned, data))
 
 
-def in_losses(gp: GP, loss: Array, rows: Array) -> tuple[Array, Array]:
+def in_losses(gp: GP, loss: Array, rows: Array, noise: bool = False) -> tuple[Array, Array]:
     """Mean and deviation (m,) of the losses at rows (m, d), by a model of the losses (n,) told.
 
     A model sees standardised losses. They increase with the losses, so the way back is the
-    inverse, linear between the losses that are known and beyond them.
+    inverse, linear between the losses that are known and beyond them. With `noise` they are those
+    of results, else of their means.
     """
     found = gp.posterior(torch.as_tensor(rows, device=gp.X.device))
     mean, variance = found.mean, found.variance
+    if noise:
+        variance = variance + gp.theta[NOISE][..., None]
     if mean.ndim > 1:  # samples of hyperparameters
         variance = variance.mean(0) + mean.var(0, correction=0)
         mean = mean.mean(0)

@@ -398,7 +398,7 @@ def auto_result(mode: str) -> Result:
 def test_the_members_of_auto_are_shown_with_what_they_expected(mode: str) -> None:
     sheet = Sheet(auto_result(mode))
     shares = plots.plot_shares(sheet)
-    assert [trace.name for trace in shares.data] == ["bo", "egp"]
+    assert [trace.name for trace in shares.data] == ["bo", "local"]
     assert np.sum([trace.y for trace in shares.data], axis=0) == pytest.approx(1.0, abs=0.01)
     assert sheet.members is not None
     expected, came = sheet.members.expected("bo", sheet.outcome.goal)

@@ -2,6 +2,7 @@
 
 ASSUMPTIONS = {
     "bo": "every parameter has a scale of its own",
+    "local": "what is near the best point counts, and all parameters have one scale",
     "egp": "all parameters have one scale",
     "addtree": "the effects of branches add up",
 }

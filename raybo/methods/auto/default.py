@@ -2,7 +2,7 @@
 
 Each member is a method with a structural assumption of its own. All of them learn from all
 results, also from those of points that another member proposed. The next point is proposed by a
-member drawn with a probability that follows how well its model predicts the results
+member drawn with a probability that follows how well it predicted the results before they came
 (raybo/methods/auto/shares.py).
 
 A box too large to have columns is left to bins.
@@ -11,7 +11,7 @@ A box too large to have columns is left to bins.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -21,11 +21,12 @@ import numpy as np
 from raybo.arrays import Array
 from raybo.errors import SurrogateError
 from raybo.methods.addtree.default import AddTree
-from raybo.methods.auto.shares import log_densities, shares
+from raybo.methods.auto.shares import shares
 from raybo.methods.base import NOTED, Data, Memo, Method, Proposal, ask_method
 from raybo.methods.bins.default import Bins
 from raybo.methods.bo.default import Bo
 from raybo.methods.egp.default import Egp
+from raybo.methods.local.default import Local
 from raybo.methods.model import Modelled, in_losses
 from raybo.methods.options import check_choice, check_count
 from raybo.space.any_space import AnySpace
@@ -36,7 +37,12 @@ from raybo.surrogate.linalg import one_thread
 logger = logging.getLogger(__name__)
 
 # raybo/methods/auto/assumptions.py says what each of them assumes.
-MEMBERS: dict[str, Callable[..., Modelled]] = {"bo": Bo, "egp": Egp, "addtree": AddTree}
+MEMBERS: dict[str, Callable[..., Modelled]] = {
+    "bo": Bo,
+    "local": Local,
+    "egp": Egp,
+    "addtree": AddTree,
+}
 
 
 @dataclass(frozen=True)
@@ -79,10 +85,10 @@ class Auto:
             return ask_method(self.only, data, rngs)
         if data.needs_design(self.n_init or design_size(self.space.dim)):
             return [Proposal(x=sobol_point(self.space, data.number, data.seed))]
-        data = data.thinned()
+        whole, data = data, data.thinned()
         with one_thread():
             views = self._views(data)
-            share = self._shares(views, data)
+            share = shares(list(views), whole)
             names = [str(rng.choice(list(share), p=list(share.values()))) for rng in rngs]
             found: list[tuple[str, Proposal]] = []
             for name in dict.fromkeys(names):
@@ -125,11 +131,7 @@ class Auto:
     def beliefs(self, data: Data) -> list[tuple[float, GP]]:
         """The models of the members, each with its share."""
         views = self._views(data)
-        return [(part, views[name].gp) for name, part in self._shares(views, data).items()]
-
-    def _shares(self, views: Mapping[str, View], data: Data) -> dict[str, float]:
-        scores = {name: log_densities(view.gp, data.loss) for name, view in views.items()}
-        return shares(scores)
+        return [(part, views[name].gp) for name, part in shares(list(views), data).items()]
 
     def _views(self, data: Data) -> dict[str, View]:
         """What each member sees and believes; one whose model fails is left out this time."""
@@ -183,8 +185,8 @@ def view_of(name: str, method: Modelled, data: Data) -> View:
 
 
 def _expected(gp: GP, data: Data, X: Array) -> list[list[float]]:
-    """Mean and deviation of the loss at each row of X, to be held against what comes."""
-    means, spreads = in_losses(gp, data.loss, X)
+    """Mean and deviation of the result at each row of X, to be held against what comes."""
+    means, spreads = in_losses(gp, data.loss, X, noise=True)
     pairs = zip(means, spreads, strict=True)
     return [[float(f"{part:.6g}") for part in pair] for pair in pairs]
 
@@ -192,4 +194,4 @@ def _expected(gp: GP, data: Data, X: Array) -> list[list[float]]:
 def members_of(space: AnySpace) -> tuple[str, ...]:
     """Names of the members for a space with columns."""
     conditional = any(column.kind == "choice" for column in space.columns)
-    return ("addtree", "bo") if conditional else ("bo", "egp")
+    return ("addtree", "bo") if conditional else ("bo", "local")

@@ -1,61 +1,57 @@
-"""Shares of the members: how well each predicts results that it was not shown.
+"""Shares of the members: how well each predicted the results before they came.
 
-The score of a member is the density that its model gives to each result by the others
-(leave-one-out, Rasmussen & Williams 2006, section 5.4.2). It costs one inverse, needs no
-history, and an old mistake is forgotten as soon as the model has learnt from it. Only the better
-half of the results counts: a model of how bad the bad ones are finds no optimum.
+With every proposal each member notes the mean and the deviation that it expects of the result.
+When the result is told, Bayes' rule weighs the members by the densities that they gave to it. A
+member may be right at one stage of a search and wrong at another, so after each result a part of
+the weight is shared out again (fixed share, Herbster & Warmuth 1998): old mistakes are forgotten,
+and no member starves.
 
-The share of a member is proportional to the density that it gives to a result, in the geometric
-mean. Where models are much alike, so are their shares, and their different searches complement
-each other. Where one assumption holds and another does not, results are many times likelier under
-the first, and it proposes nearly everything.
+A member that proposes a point because it believes too much of it loses its weight by this very
+point. Densities of results that a model was fitted to, even leave-one-out, do not show that: they
+prefer the model with most hyperparameters. In 20 dimensions they prefer `bo` to `local` on
+Rosenbrock's function by 0.1 to 0.4 of a unit of log density for each result, where its points are
+the worst.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import sys
+from collections.abc import Sequence
 
-import numpy as np
+from raybo.methods.base import Data
 
-from raybo.arrays import Array, Bools
-from raybo.surrogate.gp import GP
-
-# Of the proposals, in equal parts: a member whose model is not believed still brings data that
-# others would not look for.
-FLOOR = 0.1
-
-
-def better_half(loss: Array) -> Bools:
-    """Which results are no worse than the median."""
-    return np.asarray(loss <= np.median(loss))
+# Of the weight, shared out after each result: of two members, the one whose predictions are wrong
+# keeps a twentieth of the proposals.
+SWITCH = 0.1
+LATEST = 200  # results that count: of older ones less than 0.9**200 is left
 
 
-def log_densities(gp: GP, loss: Array) -> Array:
-    """Log density (m,) of each result of the better half by the others, per unit of the loss."""
-    better = better_half(loss)
-    found = gp.left_out()
-    scaled = (gp.y - found.mean).square() / found.variance
-    each = -0.5 * ((2.0 * math.pi * found.variance).log() + scaled)
-    if each.ndim > 1:  # samples of hyperparameters: a mixture
-        each = each.logsumexp(0) - math.log(len(each))
-    y = gp.y.cpu().numpy()[better]
-    return each.cpu().numpy()[better] + math.log(slope(y, loss[better]))
+def shares(names: Sequence[str], data: Data) -> dict[str, float]:
+    """Share of each member in the next proposals, by what they expected of the data."""
+    finished = data.finished.tolist()
+    weights = [1.0 / len(names)] * len(names)
+    for i in range(max(0, len(finished) - LATEST), len(finished)):
+        memo = data.memos[i]
+        expected = {} if memo.get("replaced", False) else memo.get("expected", {})
+        if finished[i] and all(name in expected for name in names):
+            pairs = [expected[name] for name in names]
+            weights = updated(weights, [log_density(float(data.loss[i]), *pair) for pair in pairs])
+    return dict(zip(names, weights, strict=True))
 
 
-def slope(y: Array, loss: Array) -> float:
-    """Standardised units per unit of the loss, which are the same all over the better half.
-
-    1 where that is not a number: of equal losses, and of some beyond 1e300.
-    """
-    with np.errstate(over="ignore"):
-        ratio = np.ptp(y) / spread if (spread := np.ptp(loss)) > 0.0 else 1.0
-    return float(ratio) or 1.0
+def log_density(loss: float, mean: float, deviation: float) -> float:
+    """Log density of a loss, up to what is the same for all members."""
+    deviation = max(deviation, sys.float_info.min)
+    error = (loss - mean) / deviation
+    return -math.log(deviation) - 0.5 * error * error
 
 
-def shares(densities: Mapping[str, Array]) -> dict[str, float]:
-    """Share of each member in the next proposals, by the log densities of the same results."""
-    mean = np.array([each.mean() for each in densities.values()])
-    ratio = np.exp(mean - mean.max())
-    found = (1.0 - FLOOR) * ratio / ratio.sum() + FLOOR / len(ratio)
-    return dict(zip(densities, found.tolist(), strict=True))
+def updated(weights: Sequence[float], densities: Sequence[float]) -> list[float]:
+    """Weights after a result with these log densities."""
+    most = max(densities)
+    if math.isinf(most):  # beyond all that any member expected
+        return list(weights)
+    parts = [weight * math.exp(one - most) for weight, one in zip(weights, densities, strict=True)]
+    total = sum(parts)
+    return [(1.0 - SWITCH) * part / total + SWITCH / len(parts) for part in parts]
