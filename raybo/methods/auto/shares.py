@@ -8,9 +8,8 @@ and no member starves.
 
 A member that proposes a point because it believes too much of it loses its weight by this very
 point. Densities of results that a model was fitted to, even leave-one-out, do not show that: they
-prefer the model with most hyperparameters. In 20 dimensions they prefer `bo` to `local` on
-Rosenbrock's function by 0.1 to 0.4 of a unit of log density for each result, where its points are
-the worst.
+prefer the model with most hyperparameters, on Rosenbrock's function in 20 dimensions `bo`, whose
+points are the worst there (examples/RESULTS.md).
 """
 
 from __future__ import annotations
