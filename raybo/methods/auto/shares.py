@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from raybo.methods.base import Data
 
 # Of the weight, shared out after each result: of two members, the one whose predictions are wrong
-# keeps a twentieth of the proposals.
+# keeps a twentieth of the proposals. A fiftieth could not be told from it (examples/RESULTS.md).
 SWITCH = 0.1
 LATEST = 200  # results that count: of older ones less than 0.9**200 is left
 
