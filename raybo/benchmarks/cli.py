@@ -22,6 +22,11 @@ PROGRAMS = {
         "every tuner on many real problems: noisy, mixed, conditional, high-dimensional",
         "20 to 90 core-minutes for 10 seeds of bo, egp, TPE and random; GPs of other tools: hours",
     ),
+    "noise-limit": (
+        "raybo.benchmarks.noise_limit",
+        "what the noise of tables of networks leaves to a tuner: an oracle that knows the rest",
+        "1 core-minute",
+    ),
     "proposal": (
         "raybo.benchmarks.timing.proposal",
         "time per ask, and best value after 100 evaluations, against BoTorch and Optuna",
