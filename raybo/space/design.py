@@ -24,6 +24,15 @@ def design_size(dim: int) -> int:
     return min(10, dim + 2)
 
 
+def design_point(space: AnySpace, index: int, seed: int) -> Array:
+    """Return point number `index` of an initial design: the centre, then Sobol points.
+
+    Ranges are mostly drawn around what is known to work, and no other point of the design is near
+    the centre of many dimensions: on the half cheetah's 102 weights nothing else is worth knowing.
+    """
+    return centre(space) if index == 0 else sobol_point(space, index, seed)
+
+
 def sobol(space: AnySpace, n: int, seed: int, start: int = 0) -> Array:
     """Return elements start .. start + n of a scrambled Sobol sequence, snapped.
 

@@ -4,7 +4,7 @@ import pytest
 from raybo.errors import SpaceError
 from raybo.space import design
 from raybo.space.box import Box
-from raybo.space.design import centre, random, sobol, sobol_point, sobol_rows
+from raybo.space.design import centre, design_point, random, sobol, sobol_point, sobol_rows
 from raybo.space.parameters import Choice, Float, Int
 from raybo.space.space import Space
 
@@ -26,6 +26,12 @@ def test_sobol_point_is_one_element_of_the_sequence():
     whole = sobol(SPACE, 70, 2)
     for i in (0, 1, 63, 64, 69):
         np.testing.assert_array_equal(sobol_point(SPACE, i, 2), whole[i])
+
+
+def test_a_design_begins_with_the_centre_and_goes_on_with_the_sequence():
+    np.testing.assert_array_equal(design_point(SPACE, 0, 2), centre(SPACE))
+    for i in (1, 64):
+        np.testing.assert_array_equal(design_point(SPACE, i, 2), sobol_point(SPACE, i, 2))
 
 
 def test_rows_are_those_that_studies_on_disk_were_begun_with():

@@ -36,7 +36,7 @@ from raybo.methods.model import fitted_gp, unordered_columns, with_pending
 from raybo.methods.options import check_count, check_seconds, require_flat
 from raybo.methods.search import search_region, success_of, untried, weighed_acquisition
 from raybo.space.any_space import AnySpace
-from raybo.space.design import design_size, sobol_point
+from raybo.space.design import design_point, design_size
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.additive import Additive, Groups
 from raybo.surrogate.kernels.base import Theta
@@ -71,7 +71,7 @@ class AddGp:
     def propose_many(self, data: Data, rngs: Sequence[np.random.Generator]) -> list[Proposal]:
         """Maxima of the log expected improvement, each given those before it."""
         if data.needs_design(self.n_init or design_size(self.space.dim)):
-            return [Proposal(x=sobol_point(self.space, data.number, data.seed))]
+            return [Proposal(x=design_point(self.space, data.number, data.seed))]
         with one_thread():
             gp, memo = self.model(data)
             success = success_of(self.space, data)

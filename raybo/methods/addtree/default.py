@@ -34,7 +34,7 @@ from raybo.methods.model import fitted_gp, with_pending
 from raybo.methods.options import check_choice, check_count, require_columns
 from raybo.methods.search import success_of, untried, weighed_acquisition
 from raybo.space.any_space import AnySpace
-from raybo.space.design import design_size, sobol_point
+from raybo.space.design import design_point, design_size
 from raybo.space.tree import Vertex, expanded, vertices
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.base import LogNormal, lengthscales
@@ -78,7 +78,7 @@ class AddTree:
         """Maximum of the acquisition under the model of the data."""
         space, tree, n = self.space, self.tree, len(data.loss)
         if data.needs_design(self.n_init or design_size(space.dim)):
-            return Proposal(x=sobol_point(space, data.number, data.seed))
+            return Proposal(x=design_point(space, data.number, data.seed))
         data = data.thinned()
         with one_thread():
             gp, memo = self.model(data)

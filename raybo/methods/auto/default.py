@@ -30,7 +30,7 @@ from raybo.methods.local.default import Local
 from raybo.methods.model import Modelled, in_losses
 from raybo.methods.options import check_choice, check_count
 from raybo.space.any_space import AnySpace
-from raybo.space.design import design_size, sobol_point
+from raybo.space.design import design_point, design_size
 from raybo.surrogate.gp import GP
 from raybo.surrogate.linalg import one_thread
 
@@ -84,7 +84,7 @@ class Auto:
         if self.only is not None:
             return ask_method(self.only, data, rngs)
         if data.needs_design(self.n_init or design_size(self.space.dim)):
-            return [Proposal(x=sobol_point(self.space, data.number, data.seed))]
+            return [Proposal(x=design_point(self.space, data.number, data.seed))]
         whole, data = data, data.thinned()
         with one_thread():
             views = self._views(data)

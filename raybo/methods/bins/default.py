@@ -71,7 +71,7 @@ class Bins:
         bins = self.partition(data)
         own = bins.data(data)
         if own.needs_design(self.n_init or design_size(bins.d)):
-            return [bins.proposal(bins.design(data.number // self.lanes), {})]
+            return [bins.proposal(bins.design(data.number, self.lanes), {})]
         bins = grown(bins, own)
         own = bins.data(data).thinned()
         kernel = Matern52(bins.d, scaled=True)

@@ -23,7 +23,7 @@ from raybo.methods.feasibility import MEMO as FEASIBILITY
 from raybo.space.allowed import Whole, sample
 from raybo.space.any_space import AnySpace
 from raybo.space.box import Box
-from raybo.space.design import allowed_element, sobol, sobol_point
+from raybo.space.design import allowed_element, centre, sobol, sobol_point
 from raybo.space.vector import Binned, permuted, random_signs
 
 MEMO = "bins"  # entry of a memo: where the bins of a point end, and its value in each
@@ -94,12 +94,15 @@ class Partition:
         """Return which points U (n, d) have images that are allowed."""
         return self.space.allowed(self.images(U))
 
-    def design(self, index: int) -> Array:
-        """Return element `index` of a scrambled Sobol sequence over the bins: (d,).
+    def design(self, number: int, lanes: int) -> Array:
+        """Return the point (d,) of trial `number` of a design: the middle, then a Sobol sequence.
 
         Where only some points of the space are allowed, only elements with such images count.
         """
-        box, element = Box(self.d), None
+        box, index, element = Box(self.d), number // lanes, None
+        middle = centre(box)
+        if number == 0 and (not self.space.constrained or self.allowed(middle[None])[0]):
+            return middle
         if self.space.constrained:
             element = allowed_element(
                 lambda start, n: sobol(box, n, self.seed, start), self.allowed, index

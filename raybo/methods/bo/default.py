@@ -32,7 +32,7 @@ from raybo.methods.search import (
     weighed_acquisition,
 )
 from raybo.space.any_space import AnySpace
-from raybo.space.design import design_size, sobol_point
+from raybo.space.design import design_point, design_size
 from raybo.surrogate.gp import GP
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.outcomes import SHORT_TAIL
@@ -67,7 +67,7 @@ class Bo:
     def propose_many(self, data: Data, rngs: Sequence[np.random.Generator]) -> list[Proposal]:
         """Maxima of the acquisition, each given those before it."""
         if data.needs_design(self.n_init or design_size(self.space.dim)):
-            return [Proposal(x=sobol_point(self.space, data.number, data.seed))]
+            return [Proposal(x=design_point(self.space, data.number, data.seed))]
         data, rng = data.thinned(), rngs[0]
         with one_thread():
             gp, memo = self.model(data)

@@ -40,7 +40,7 @@ from raybo.methods.search import (
     weighed_acquisition,
 )
 from raybo.space.any_space import AnySpace
-from raybo.space.design import design_size, sobol_point
+from raybo.space.design import design_point, design_size
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.stationary import LENGTHSCALE_BOUNDS
 from raybo.surrogate.linalg import one_thread
@@ -83,7 +83,7 @@ class Egp:
         Cholesky factor, and workers wait.
         """
         if data.needs_design(self.n_init or design_size(self.space.dim)):
-            return [Proposal(x=sobol_point(self.space, data.number, data.seed))]
+            return [Proposal(x=design_point(self.space, data.number, data.seed))]
         data, rng = data.thinned(), rngs[0]
         with one_thread():
             gp, memo = self.model(data)

@@ -24,7 +24,7 @@ from raybo.methods.model import fitted_gp, mixed_kernel, unordered_columns, with
 from raybo.methods.options import check_count, require_flat
 from raybo.methods.search import search_region, success_of, untried, weighed_acquisition
 from raybo.space.any_space import AnySpace
-from raybo.space.design import design_size, sobol_point
+from raybo.space.design import design_point, design_size
 from raybo.surrogate.gp import GP
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.outcomes import SHORT_TAIL
@@ -50,7 +50,7 @@ class Local:
     def propose_many(self, data: Data, rngs: Sequence[np.random.Generator]) -> list[Proposal]:
         """Maxima of the log expected improvement, each given those before it."""
         if data.needs_design(self.n_init or design_size(self.space.dim)):
-            return [Proposal(x=sobol_point(self.space, data.number, data.seed))]
+            return [Proposal(x=design_point(self.space, data.number, data.seed))]
         with one_thread():
             gp, memo = self.model(data)
             success = success_of(self.space, data)

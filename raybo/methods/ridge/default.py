@@ -26,7 +26,7 @@ from raybo.methods.model import fitted_gp, with_pending
 from raybo.methods.options import check_count, require_ordered
 from raybo.methods.search import search_region, success_of, untried, weighed_acquisition
 from raybo.space.any_space import AnySpace
-from raybo.space.design import sobol_point
+from raybo.space.design import design_point
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.base import Theta
 from raybo.surrogate.kernels.projected import MORE_ITERATIONS, ROWS, Projected
@@ -60,7 +60,7 @@ class Ridge:
     def propose_many(self, data: Data, rngs: Sequence[np.random.Generator]) -> list[Proposal]:
         """Maxima of the log expected improvement, each given those before it."""
         if data.needs_design(self.n_init or ROWS_PER_COLUMN * self.space.dim):
-            return [Proposal(x=sobol_point(self.space, data.number, data.seed))]
+            return [Proposal(x=design_point(self.space, data.number, data.seed))]
         data = data.thinned()
         with one_thread():
             gp, memo = self.model(data)

@@ -42,7 +42,7 @@ from raybo.methods.rpp.projection import (
 )
 from raybo.methods.search import acquisition_of, search_region, success_of, untried
 from raybo.space.any_space import AnySpace
-from raybo.space.design import design_size, sobol_point
+from raybo.space.design import design_point, design_size
 from raybo.surrogate.gp import GP
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.map import NOISE_HYPER, fit, starting_theta
@@ -71,7 +71,7 @@ class Rpp:
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
         """Maximum of the log expected improvement under the projected model of the data."""
         if data.needs_design(self.n_init or design_size(self.space.dim)):
-            return Proposal(x=sobol_point(self.space, data.number, data.seed))
+            return Proposal(x=design_point(self.space, data.number, data.seed))
         with one_thread():
             gp, W, memo = self.projected_model(data)
             success = success_of(self.space, data)
