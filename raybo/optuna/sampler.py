@@ -25,6 +25,7 @@ from optuna.trial import FrozenTrial, TrialState
 from raybo.errors import MethodError, SpaceError, SpaceExhausted, StudyError
 from raybo.methods.registry import METHODS, build_method
 from raybo.optuna.tree import Tree, shared_distributions
+from raybo.space.design import centre
 from raybo.study.objective import Objective
 from raybo.study.study import Study as Search
 from raybo.study.trial import State, Trial
@@ -47,8 +48,8 @@ class RayBOSampler(BaseSampler):  # type: ignore[misc]  # Optuna's types are not
         The same seed and the same trials give the same proposals; None takes a random one.
     independent_sampler
         Samples what the method cannot: parameters of the first trial, of ranges that change from
-        trial to trial, and those whose presence no categorical parameter decides. A `TPESampler`
-        by default.
+        trial to trial, and those whose presence no categorical parameter decides. By default the
+        middle of each range in the first trial, and a `TPESampler`.
     constraints_func
         Takes a finished trial and returns numbers that are at most 0 where it is allowed. Those
         of `trial.set_constraint` count as well.
@@ -77,6 +78,7 @@ class RayBOSampler(BaseSampler):  # type: ignore[misc]  # Optuna's types are not
         self._method = method
         self._options = dict(method_options or {})
         self._seed = int(np.random.SeedSequence().generate_state(1)[0] if seed is None else seed)
+        self._centred = independent_sampler is None  # the first trial
         self._independent = independent_sampler or TPESampler(seed=seed)
         self._constraints_func = constraints_func
         self._said: set[str] = set()  # parameters of which it was said that they are independent
@@ -128,7 +130,9 @@ class RayBOSampler(BaseSampler):  # type: ignore[misc]  # Optuna's types are not
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Return a value of one parameter, by the independent sampler."""
+        """Return a value of one parameter: in the first trial the middle of its range."""
+        if self._centred and trial.number == 0:
+            return _middle(param_name, param_distribution)
         if param_name not in self._said and any(
             param_name in t.params for t in _complete(study.get_trials(deepcopy=False))
         ):
@@ -307,6 +311,13 @@ def _note(trial: FrozenTrial) -> dict[str, Any]:
     while (part := trial.system_attrs.get(f"{NOTE}{len(parts)}")) is not None:
         parts.append(part)
     return json.loads("".join(parts)) if parts else {"params": {}, "memo": {}, "space": None}
+
+
+def _middle(name: str, distribution: BaseDistribution) -> Any:
+    """The middle of the range of a parameter, with which raybo's own designs begin."""
+    tree = Tree.of({name: distribution}, [])
+    params = tree.params(tree.space.decode(centre(tree.space)))
+    return _external(params, tree.distributions)[name]
 
 
 def _external(

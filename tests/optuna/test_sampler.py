@@ -98,6 +98,24 @@ def test_parameters_of_branches_are_proposed_with_their_choice(
     assert sorted(relative) == ["inner", "kind", "radius", "slope"]
 
 
+def test_the_first_trial_is_the_middle_of_all_ranges() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        lr = trial.suggest_float("lr", 1e-4, 1e-2, log=True)
+        n, kind = trial.suggest_int("n", 1, 9), trial.suggest_categorical("kind", ["a", "b", "c"])
+        return lr * n + len(kind)
+
+    study = optuna.create_study(sampler=RayBOSampler(seed=3))
+    study.optimize(objective, n_trials=2)
+    first, second = (trial.params for trial in study.trials)
+    assert first == {"lr": pytest.approx(1e-3), "n": 5, "kind": "b"}
+    assert second != first
+    given = optuna.create_study(
+        sampler=RayBOSampler(seed=3, independent_sampler=optuna.samplers.RandomSampler(seed=3))
+    )
+    given.optimize(objective, n_trials=1)
+    assert given.trials[0].params != first
+
+
 def test_what_no_category_decides_is_sampled_independently_and_said_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
