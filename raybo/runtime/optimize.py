@@ -36,8 +36,8 @@ from raybo.runtime.proposals.proposer import Search, opening
 from raybo.runtime.resume import reached, resume_hint
 from raybo.runtime.session import Payload, Resources, Session, Settings
 from raybo.space.any_space import AnySpace, as_space
-from raybo.study.journal.journal import read_journal, timestamp
-from raybo.study.journal.record import Record
+from raybo.study.journal.compact import read_record
+from raybo.study.journal.journal import timestamp
 from raybo.study.journal.storage import open_store, spool_folder
 from raybo.study.names import fresh_name
 from raybo.study.objective import Constraints, Objective
@@ -188,7 +188,7 @@ def optimize(
         view.phase("loading the method")
         built = build_method(method, space, method_options)
         store = open_store(storage, name)
-        record = Record.from_contents(store.read())
+        record = store.record()
         seed = checked_seed(seed, record.header.get("seed"))
         header: dict[str, Any] = {
             "name": name,
@@ -269,5 +269,4 @@ def optimize(
         finally:
             driver.close()
     # From the folder of the journal, complete even where its last upload to a URI failed.
-    record = Record.from_contents(read_journal(store.folder))
-    return Result.from_record(record, space, store.location)
+    return Result.from_record(read_record(store.folder), space, store.location)

@@ -147,7 +147,7 @@ class StudySummary:
 
 def load_record(name: str, storage: str | os.PathLike[str] = "runs") -> Record:
     """Read the record of a study: its header, settings and trials as the journal holds them."""
-    record = Record.from_contents(open_store(storage, name).read())
+    record = open_store(storage, name).record()
     if not record.header:
         known = ", ".join(list_slugs(storage)[:20])
         raise StudyError(
@@ -166,7 +166,7 @@ def list_studies(storage: str | os.PathLike[str] = "runs") -> list[StudySummary]
     for slug in list_slugs(storage):
         store = open_store(storage, slug)
         try:
-            found.append(summarize(Record.from_contents(store.read()), store, slug))
+            found.append(summarize(store.record(), store, slug))
         except JournalError as error:
             found.append(StudySummary(slug, "", 0, 0, 0, None, "min", "damaged", 0.0, str(error)))
     return sorted(found, key=lambda summary: summary.created)

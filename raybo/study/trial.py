@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from raybo.errors import MALFORMED, JournalError
 from raybo.space.any_space import AnySpace
+from raybo.study.journal.journal import decode_event
 from raybo.study.objective import Objective
 
 
@@ -88,7 +90,7 @@ class TrialRecord:
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON."""
         curve = [[step, value] for step, value in self.curve.items()]
-        return {**vars(self), "state": self.state.value, "curve": curve}
+        return {**_fields_of(self), "state": self.state.value, "curve": curve}
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> TrialRecord:
@@ -98,6 +100,43 @@ class TrialRecord:
         checkpoint = Checkpoint(int(step), str(path)) if path else None
         state = State(item["state"])
         return cls(**{**item, "state": state, "curve": curve, "checkpoint": checkpoint})
+
+    @classmethod
+    def unread(cls, number: int, text: str) -> TrialRecord:
+        """Return a pending trial; its config and memo are decoded from `text` on first use.
+
+        `text` is the event of a journal with which the trial was asked. Few of very many trials
+        are looked at, and where configs or memos are long, decoding takes most of the time.
+        """
+        trial = cls(number, None)
+        del trial.config, trial.memo
+        vars(trial)["_text"] = text
+        return trial
+
+    @property
+    def text(self) -> str | None:
+        """What `unread` was given, until it is decoded."""
+        return vars(self).get("_text")
+
+    if not TYPE_CHECKING:  # it would hide misspelt names
+
+        def __getattr__(self, name: str) -> Any:
+            """Return the config or memo of a trial that was not read before."""
+            own = vars(self)
+            if name not in ("config", "memo") or "_text" not in own:
+                raise AttributeError(f"a TrialRecord has no {name!r}")
+            try:
+                event = decode_event(own["_text"])
+                memo = event.get("memo", {})
+                if not isinstance(memo, dict):
+                    raise TypeError(f"memo is {memo!r}")
+                self.config, self.memo = event["config"], memo
+            except MALFORMED as error:
+                raise JournalError(
+                    f"trial {self.number}: its record in the journal is malformed: {error!r}"
+                ) from error
+            del own["_text"]
+            return own[name]
 
 
 def detached(trial: Trial) -> Trial:
@@ -132,15 +171,21 @@ class Batch:
 
 AnyTrial = TypeVar("AnyTrial", Trial, TrialRecord)
 
+_NAMES = tuple(f.name for f in fields(Trial))
+
+
+def _fields_of(trial: Trial | TrialRecord) -> dict[str, Any]:
+    return {name: getattr(trial, name) for name in _NAMES}
+
 
 def encode(trial: Trial, space: AnySpace) -> TrialRecord:
     """Return `trial` with its config in JSON."""
-    return TrialRecord(**{**vars(trial), "config": space.to_json(trial.config)})
+    return TrialRecord(**{**_fields_of(trial), "config": space.to_json(trial.config)})
 
 
 def decode(record: TrialRecord, space: AnySpace) -> Trial:
     """Return the trial that `record` holds, its config decoded by `space`."""
-    return Trial(**{**vars(record), "config": space.from_json(record.config)})
+    return Trial(**{**_fields_of(record), "config": space.from_json(record.config)})
 
 
 def best_of(trials: Iterable[AnyTrial], objective: Objective) -> AnyTrial | None:

@@ -389,7 +389,7 @@ def _table_row(sheet: Sheet, trial: Trial, extra: list[str], columns: list[Colum
 
 
 def _workers(sheet: Sheet) -> Section | None:
-    if not summary.timeline(sheet.outcome):
+    if not summary.timed(sheet.outcome):
         return None
     figure = plots.plot_timeline(sheet)
     return Section(figure.layout.title.text, figures=[figure])

@@ -388,16 +388,16 @@ def _axis(
 
 def plot_timeline(sheet: Sheet) -> go.Figure:
     """Draw the trials of each worker over time; for many trials, the number of busy workers."""
-    outcome, placed = sheet.outcome, summary.timeline(sheet.outcome)
-    if not placed:
+    outcome, ran = sheet.outcome, summary.timed(sheet.outcome)
+    if not ran:
         return _finish(go.Figure(), "Workers")
-    origin = min(float(t.started or 0.0) for _, t in placed)
+    origin = min(float(t.started or 0.0) for t in ran)
     title = "Workers"
     if outcome.use is not None:
         title += f": {outcome.use:.0%} busy in the last session"
-    if len(placed) > _LINES:
-        return _finish(_busy_curve(placed, origin), title)
-    figure = go.Figure()
+    if len(ran) > _LINES:
+        return _finish(_busy_curve(ran, origin), title)
+    figure, placed = go.Figure(), summary.timeline(outcome)
     for state, color in ((State.DONE, BLUE), (State.STOPPED, GREY), (State.FAILED, RED)):
         own = [(slot, t) for slot, t in placed if t.state is state]
         figure.add_trace(
@@ -423,9 +423,9 @@ def plot_timeline(sheet: Sheet) -> go.Figure:
     return _finish(figure, title, legend=True)
 
 
-def _busy_curve(placed: list[Any], origin: float) -> go.Figure:
-    starts = np.array([float(t.started) - origin for _, t in placed])
-    ends = np.array([float(t.finished) - origin for _, t in placed])
+def _busy_curve(ran: list[Any], origin: float) -> go.Figure:
+    starts = np.array([float(t.started) - origin for t in ran])
+    ends = np.array([float(t.finished) - origin for t in ran])
     grid = np.linspace(0.0, ends.max(), 800)
     busy = np.searchsorted(np.sort(starts), grid, "right") - np.searchsorted(
         np.sort(ends), grid, "right"

@@ -369,13 +369,17 @@ class Reason:
     trials: tuple[Trial, ...]
 
 
+def timed(outcome: Outcome) -> list[Trial]:
+    """Return the trials of which it is known when they started and ended."""
+    return [t for t in outcome.trials if t.started is not None and t.finished is not None]
+
+
 def timeline(outcome: Outcome) -> list[tuple[int, Trial]]:
     """Return the trials with their worker slots: the first that was free at the start of each."""
-    ran = [t for t in outcome.trials if t.started is not None and t.finished is not None]
     free: list[int] = []  # slots, a heap
     busy: list[tuple[float, int]] = []  # when a slot is free again, a heap
     placed = []
-    for trial in sorted(ran, key=lambda t: t.started or 0.0):
+    for trial in sorted(timed(outcome), key=lambda t: t.started or 0.0):
         start, end = float(trial.started or 0.0), float(trial.finished or 0.0)
         while busy and busy[0][0] <= start + 1e-3:
             heapq.heappush(free, heapq.heappop(busy)[1])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import pickle
+import re
 
 import numpy as np
 import pytest
 
+from raybo.errors import JournalError
 from raybo.space.any_space import AnySpace
 from raybo.space.box import Box
 from raybo.space.parameters import Choice, Float, Int
@@ -33,3 +36,39 @@ def test_the_best_trial_has_the_smallest_loss_and_a_value() -> None:
     assert best_of(trials, Objective()) is trials[1]
     assert best_of(trials, Objective("max")) is trials[2]
     assert best_of(trials[:1], Objective()) is None
+
+
+ASKED = {"kind": "asked", "number": 4, "config": {"x": 0.5}, "memo": {"z": [1.0, 2.0]}}
+
+
+def test_a_trial_that_was_not_read_equals_one_that_was() -> None:
+    plain = TrialRecord(4, {"x": 0.5}, memo={"z": [1.0, 2.0]})
+    for look in (
+        lambda trial: trial,
+        lambda trial: pickle.loads(pickle.dumps(trial)),
+        lambda trial: TrialRecord.from_json(json.loads(json.dumps(trial.to_json()))),
+        lambda trial: encode(decode(trial, Space({"x": Float(0, 1)})), Space({"x": Float(0, 1)})),
+    ):
+        trial = look(TrialRecord.unread(4, json.dumps(ASKED)))
+        assert trial == plain
+        assert vars(trial) == vars(plain)  # the text is gone, once it was read
+
+
+def test_what_is_noted_in_a_trial_that_was_not_read_stays() -> None:
+    trial = TrialRecord.unread(4, json.dumps(ASKED))
+    trial.memo["more"] = 1
+    trial.config["x"] = 0.25
+    assert (trial.memo, trial.config) == ({"z": [1.0, 2.0], "more": 1}, {"x": 0.25})
+    with pytest.raises(AttributeError, match="confg"):
+        trial.confg  # type: ignore[attr-defined]  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "change", [{"memo": []}, {"memo": None}, {"config": ...}], ids=["list", "null", "no config"]
+)
+def test_a_malformed_trial_is_refused_whenever_it_is_looked_at(change: dict[str, object]) -> None:
+    event = {k: v for k, v in {**ASKED, **change}.items() if v is not ...}
+    trial = TrialRecord.unread(4, json.dumps(event))
+    for _ in range(2):
+        with pytest.raises(JournalError, match=re.escape("trial 4: its record in the journal")):
+            trial.config  # noqa: B018

@@ -12,6 +12,7 @@ import gc
 import io
 import json
 import logging
+import tempfile
 import time
 import traceback
 import warnings
@@ -32,7 +33,8 @@ from raybo.errors import RayboError
 from raybo.result import load_result
 from raybo.runtime.resume import resume_arguments
 from raybo.space.yaml import space_from_yaml
-from raybo.study.journal.journal import JOURNAL_FILE, LOCK_FILE, Journal
+from raybo.study.journal.compact import COMPACT_FILE, compact
+from raybo.study.journal.journal import JOURNAL_FILE, LOCK_FILE, Journal, parse_journal
 from raybo.study.optimizer import Optimizer
 from raybo.study.outcome import list_studies
 from raybo.tune.searcher import RayBOSearch
@@ -164,7 +166,7 @@ def _sealed(pair: tuple[Any, int]) -> bytes:
         body = {"v": 1, "seq": seq, "epoch": 1, "event": event}
         if odd == seq:
             body = event if isinstance(event, dict) else {"v": 1, "seq": seq}
-        rest = json.dumps(body).encode()[1:]
+        rest = json.dumps(body, separators=(",", ":")).encode()[1:]  # as raybo writes it
         lines.append(b'{"crc":"%08x",%s\n' % (zlib.crc32(rest), rest))
     return b"".join(lines)
 
@@ -173,6 +175,15 @@ def _flipped(item: tuple[bytes, int, int]) -> bytes:
     data, place, byte = item
     place %= len(data) + 1
     return data[:place] if byte < 128 else data[:place] + bytes([byte]) + data[place + 1 :]
+
+
+def short_journals() -> st.SearchStrategy[bytes]:
+    """Short journals of the journal of `_EVENTS`, with right checksums."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / JOURNAL_FILE).write_bytes(_sealed((_EVENTS, -1)))
+        compact(Path(folder))
+        events = parse_journal((Path(folder) / COMPACT_FILE).read_bytes(), "short").events
+    return edited(events[1:]).map(lambda rest: _sealed((events[:1] + rest, -1)))
 
 
 def yaml_texts() -> st.SearchStrategy[bytes]:
@@ -206,6 +217,13 @@ def check_journal(data: bytes, folder: Path) -> None:
         lambda: resume_arguments("s", storage, {"max_trials": 99}, folder),
     ):
         _unless_refused(look)
+
+
+def check_short_journal(data: bytes, folder: Path) -> None:
+    """Do the same with a good journal that has a bad short one beside it."""
+    (folder / "s").mkdir(exist_ok=True)
+    (folder / "s" / COMPACT_FILE).write_bytes(data)
+    check_journal(_sealed((_EVENTS, -1)), folder)
 
 
 def check_lock(data: bytes, folder: Path) -> None:
@@ -249,6 +267,7 @@ def check_optimizer(state: Any, _: Path) -> None:
 # Kind of file: what is written, and what is done with it.
 KINDS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any, Path], None]]] = {
     "journals": (journals(), check_journal),
+    "short journals": (short_journals(), check_short_journal),
     "lock files": (edited([_HOLDER]).map(lambda x: json.dumps(x[:1]).encode()[1:-1]), check_lock),
     "YAML files": (yaml_texts(), check_yaml),
     "conditions": (conditions(), check_yaml),

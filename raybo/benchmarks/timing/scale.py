@@ -43,7 +43,8 @@ from raybo.methods.base import LEAST
 from raybo.methods.registry import build_method
 from raybo.result import Result, load_result
 from raybo.runtime.optimize import optimize
-from raybo.study.journal.journal import Journal, read_journal
+from raybo.study.journal.compact import COMPACT_FILE, compact
+from raybo.study.journal.journal import JOURNAL_FILE, Journal, read_journal
 from raybo.study.journal.record import Record
 from raybo.study.study import MOST_AT_ONCE, Study
 from raybo.study.trial import State, Trial
@@ -215,20 +216,28 @@ def measure_growth(n_trials: int) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
 
-        def report() -> None:
-            load_result("big", folder).report(str(folder / "report.html"))
+        def status() -> str:
+            return _both(lambda: status_of("big", str(folder)))
 
         yield f"{name}: written", _both(lambda: write_study(folder, "big", n_trials))
-        journal = sum(file.stat().st_size for file in (folder / "big").iterdir())
-        yield f"{name}: size of the journal", f"{journal / 1e6:.0f} MB"
+        size = (folder / "big" / JOURNAL_FILE).stat().st_size
+        yield f"{name}: size of the journal", f"{size / 1e6:.0f} MB"
         replay = _both(lambda: Record.from_contents(read_journal(folder / "big")))
         yield f"{name}: replayed, as a coordinator does", replay
+        yield f"{name}: raybo status, not compacted", status()
+        yield f"{name}: compacted", _both(lambda: compact(folder / "big"))
+        yield f"{name}: compacted again", _both(lambda: compact(folder / "big"))
+        size = (folder / "big" / COMPACT_FILE).stat().st_size
+        yield f"{name}: size of the short journal", f"{size / 1e6:.0f} MB"
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         yield f"{name}: largest memory of this process so far", f"{memory:.0f} MB"
-        yield f"{name}: raybo status", _both(lambda: status_of("big", str(folder)))
-        yield f"{name}: raybo report", _both(report)
-        size = (folder / "report.html").stat().st_size
-        yield f"{name}: size of the report", f"{size / 1e6:.1f} MB"
+        yield f"{name}: raybo status", status()
+        loaded: list[Result] = []
+        load = _both(lambda: loaded.append(load_result("big", folder)))
+        yield f"{name}: loaded", load
+        report = folder / "report.html"
+        yield f"{name}: report made", _both(lambda: loaded[0].report(str(report)))
+        yield f"{name}: size of the report", f"{report.stat().st_size / 1e6:.1f} MB"
 
 
 def _both(work: Callable[[], Any]) -> str:

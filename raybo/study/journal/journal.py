@@ -45,10 +45,10 @@ LOCK_FILE = "journal.lock"
 
 _SETTLE_SECONDS = 1.0  # without locks: a writer that was replaced ends its append within this time
 
-_TOGETHER = 1000  # lines that are parsed at a time
+_HEAD = b'{"crc":"%08x","v":%d,"seq":%d,"epoch":%d,"event":'
+_BODY_AT = len(b'{"crc":"') + 8 + len(b'",')  # where the bytes under the CRC begin
 
-_HEAD = b'{"crc":"'
-_BODY_AT = len(_HEAD) + 8 + len(b'",')  # where the bytes under the CRC begin
+_decode = json.JSONDecoder().raw_decode
 
 Event = Mapping[str, Any]
 
@@ -58,19 +58,35 @@ class Contents:
     """What a journal holds."""
 
     label: str  # names the journal in messages
-    events: list[dict[str, Any]]
+    texts: list[bytes]  # of the events, as JSON: their CRC, number and epoch are right
     epoch: int  # of the last record; 0 when there is none
     size: int  # bytes of complete records
     tail: bytes = b""  # bytes after them: a write that was cut short
+    before: int = 0  # records of the journal that come before these
 
     @property
     def next_seq(self) -> int:
         """Number of the next record."""
-        return len(self.events)
+        return self.before + len(self.texts)
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The events, decoded."""
+        return [self.event(index) for index in range(len(self.texts))]
+
+    def event(self, index: int) -> dict[str, Any]:
+        """Return event number `index`, decoded."""
+        try:
+            return decode_event(self.texts[index].decode())
+        except (ValueError, RecursionError):
+            raise JournalError(
+                "not JSON; its checksum is right, so raybo did not write it; restore the file "
+                "from a backup"
+            ) from None
 
     def where(self, index: int) -> str:
         """Return the file and line of event number `index`."""
-        return f"{self.label}:{index + 1}"
+        return f"{self.label}:{self.before + index + 1}"
 
 
 class Journal:
@@ -213,11 +229,11 @@ class Journal:
         os.ftruncate(self._fd, found.size)
         kept = _complete_record(found.tail, found.next_seq)
         if kept is not None:
-            line, event, epoch = kept
+            line, text, epoch = kept
             _write_all(self._fd, line)
             self.contents = replace(
                 found,
-                events=[*found.events, event],
+                texts=[*found.texts, text],
                 epoch=epoch,
                 size=found.size + len(line),
                 tail=b"",
@@ -241,17 +257,38 @@ def read_journal(folder: Path) -> Contents:
 
 
 @in_bulk
-def parse_journal(data: bytes, label: str) -> Contents:
-    """Return the contents of a journal's bytes; `label` names them in messages."""
+def parse_journal(
+    data: bytes, label: str, begin: int = 0, before: int = 0, epoch: int = 0
+) -> Contents:
+    """Return the contents of a journal's bytes.
+
+    Parameters
+    ----------
+    data
+        All of its bytes.
+    label
+        Names them in messages.
+    begin, before, epoch
+        Where to begin, the number of records before that byte, and the epoch of the last of them.
+    """
     end = data.rfind(b"\n") + 1
-    events: list[dict[str, Any]] = []
-    epoch = 0
-    lines = data[:end].split(b"\n")[:-1]
-    for start in range(0, len(lines), _TOGETHER):
-        for body in _bodies(lines[start : start + _TOGETHER]):
-            event, epoch = _checked(body, label, len(events), epoch)
-            events.append(event)
-    return Contents(label, events, epoch, end, data[end:])
+    texts: list[bytes] = []
+    for seq, line in enumerate(data[begin:end].split(b"\n")[:-1], before):
+        head = _HEAD % (zlib.crc32(line[_BODY_AT:]), FORMAT, seq, epoch)
+        if line.startswith(head) and line.endswith(b"}}"):
+            texts.append(line[len(head) : -1])
+        else:  # the first of its epoch, or not to be read
+            epoch = _checked_epoch(_unsealed(line), f"{label}:{seq + 1}", seq, epoch)
+            texts.append(_text_of(line))
+    return Contents(label, texts, epoch, end, data[end:], before)
+
+
+def decode_event(text: str) -> dict[str, Any]:
+    """Return the event that a line of a journal holds as `text`."""
+    event, end = _decode(text)
+    if end != len(text) or not isinstance(event, dict):
+        raise ValueError("not one object")
+    return event
 
 
 def encode_line(event: Event, seq: int, epoch: int) -> bytes:
@@ -264,33 +301,13 @@ def encode_line(event: Event, seq: int, epoch: int) -> bytes:
 
 def _sealed(body: Mapping[str, Any]) -> bytes:
     rest = json.dumps(body, separators=(",", ":"), allow_nan=False).encode("ascii")[1:]
-    return _HEAD + b"%08x" % zlib.crc32(rest) + b'",' + rest + b"\n"
-
-
-def _bodies(lines: list[bytes]) -> list[dict[str, Any] | None]:
-    """Bodies of lines; None where the CRC is wrong.
-
-    Parsed as one list: as many calls of the parser take twice as long.
-    """
-    rests = [line[_BODY_AT:] for line in lines]
-    if all(map(_is_sealed, lines, rests)):
-        try:
-            bodies = json.loads(b"[{" + b",{".join(rests) + b"]")
-        except (ValueError, RecursionError):
-            bodies = []
-        if len(bodies) == len(lines) and all(isinstance(body, dict) for body in bodies):
-            return list(bodies)
-    return [_unsealed(line) for line in lines]
-
-
-def _is_sealed(line: bytes, rest: bytes) -> bool:
-    return line[:_BODY_AT] == _HEAD + b"%08x" % zlib.crc32(rest) + b'",' and bool(rest)
+    return b'{"crc":"%08x",%s\n' % (zlib.crc32(rest), rest)
 
 
 def _unsealed(line: bytes) -> dict[str, Any] | None:
     """Body of a line without its newline; None when its CRC is wrong."""
     rest = line[_BODY_AT:]
-    if not _is_sealed(line, rest):
+    if line[:_BODY_AT] != b'{"crc":"%08x",' % zlib.crc32(rest):
         return None
     try:
         body = json.loads(b"{" + rest)
@@ -299,15 +316,18 @@ def _unsealed(line: bytes) -> dict[str, Any] | None:
     return body if isinstance(body, dict) else None
 
 
-def _checked(
-    body: dict[str, Any] | None, label: str, seq: int, epoch: int
-) -> tuple[dict[str, Any], int]:
-    """Event and epoch of record `seq` with this body, after one of `epoch`."""
+def _checked_epoch(body: dict[str, Any] | None, where: str, seq: int, epoch: int) -> int:
+    """Epoch of record `seq` with this body, after one of `epoch`."""
     if body is not None and body.get("v") == FORMAT and _is(body.get("seq"), seq):
         event, found = body.get("event"), body.get("epoch")
         if isinstance(event, dict) and isinstance(found, int) and found >= epoch:
-            return event, found
-    raise _refusal(body, f"{label}:{seq + 1}", seq, epoch)
+            return found
+    raise _refusal(body, where, seq, epoch)
+
+
+def _text_of(line: bytes) -> bytes:
+    """Text of the event of a line, which is its last entry."""
+    return line.partition(b'"event":')[2][:-1].strip()
 
 
 def _is(found: Any, wanted: int) -> bool:
@@ -345,12 +365,12 @@ def _refusal(body: dict[str, Any] | None, where: str, seq: int, epoch: int) -> J
     )
 
 
-def _complete_record(tail: bytes, seq: int) -> tuple[bytes, dict[str, Any], int] | None:
-    """Line, event and epoch of a record that lost only its newline; None if there is none."""
+def _complete_record(tail: bytes, seq: int) -> tuple[bytes, bytes, int] | None:
+    """Line, text of the event and epoch of a record that lost only its newline, if any."""
     for line in (tail, tail[:-1]):
         body = _unsealed(line)
         if body is not None and body.get("v") == FORMAT and body.get("seq") == seq:
-            return line + b"\n", *_checked(body, "", seq, 0)
+            return line + b"\n", _text_of(line), _checked_epoch(body, "", seq, 0)
     return None
 
 

@@ -23,9 +23,11 @@ started is made again with newer data, and no trial is left pending that nobody 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from types import NoneType
 from typing import Any, get_args
 
 from raybo.errors import MALFORMED, JournalError
@@ -63,7 +65,10 @@ _TYPES = {
     kind: {key: get_args(of) or (of,) for key, of in types.items()}
     for kind, types in _TYPES.items()
 }
-_SHOWN = {"max_trials": int | None, "workers": int | None}  # settings that every command shows
+_METHOD = {"name": (str,), "options": (dict,)}
+_SHOWN = {"max_trials": (int, NoneType), "workers": (int, NoneType)}  # by every command
+
+_ASKED = re.compile(rb'\{"kind":"asked","number":(\d{1,18}),"config":')
 
 
 @dataclass
@@ -96,7 +101,6 @@ class Record:
     given: list[int] = field(default_factory=list)  # numbers of points whose value the user knew
 
     @classmethod
-    @in_bulk
     def from_contents(cls, contents: Contents) -> Record:
         """Return the state of a study after all events of its journal.
 
@@ -106,12 +110,21 @@ class Record:
             With the file and line of an event that raybo cannot have written.
         """
         record = cls()
-        for i, event in enumerate(contents.events):
+        record.follow(contents)
+        return record
+
+    @in_bulk
+    def follow(self, contents: Contents) -> None:
+        """Update the state by all events of `contents`."""
+        for i, text in enumerate(contents.texts):
+            asked = _ASKED.match(text)
             try:
-                record.apply(event)
+                if asked is None or b'"source":' in text:
+                    self.apply(contents.event(i))
+                else:
+                    self._add(TrialRecord.unread(int(asked[1]), text.decode()))
             except JournalError as error:
                 raise JournalError(f"{contents.where(i)}: {error}") from error
-        return record
 
     def apply(self, event: Mapping[str, Any]) -> None:
         """Update the state by one event."""
@@ -160,7 +173,7 @@ class Record:
         if self.header:
             raise JournalError("a second header; two studies were written into one journal")
         method = event.get("method", {})
-        _check_types(method, {"name": str, "options": dict})
+        _check_types(method, _METHOD)
         bounds = event.get("constraints", {})
         self.goal = Objective(event.get("mode", "min"), event.get("metric"), bounds)
         self.header = {k: v for k, v in event.items() if k != "kind"}
@@ -175,7 +188,7 @@ class Record:
         self.stopped = None
 
     def _on_given(self, event: Mapping[str, Any]) -> None:
-        self._add(event, "given")
+        self._add(_asked(event), "given")
         self.given.append(event["number"])
         self._succeed(event)
 
@@ -186,7 +199,7 @@ class Record:
         source = event.get("source", "method")
         if source == "point" and event["config"] in self.points:
             self.points.remove(event["config"])
-        self._add(event, source)
+        self._add(_asked(event), source)
 
     def _on_report(self, event: Mapping[str, Any]) -> None:
         entry = self._pending(event["number"])
@@ -240,12 +253,10 @@ class Record:
         self.stopped = {k: v for k, v in event.items() if k != "kind"}
         self.seconds += event.get("seconds", 0.0)
 
-    def _add(self, event: Mapping[str, Any], source: str) -> None:
-        number = event["number"]
-        if number in self.entries:
-            raise JournalError(f"trial {number} was asked twice")
-        trial = TrialRecord(number, event["config"], memo=dict(event.get("memo", {})))
-        self.entries[number] = Entry(trial, source)
+    def _add(self, trial: TrialRecord, source: str = "method") -> None:
+        if trial.number in self.entries:
+            raise JournalError(f"trial {trial.number} was asked twice")
+        self.entries[trial.number] = Entry(trial, source)
 
     def _succeed(self, event: Mapping[str, Any]) -> None:
         extra = dict(event.get("extra", {}))
@@ -275,9 +286,14 @@ class Record:
         return entry
 
 
-def _check_types(event: Mapping[str, Any], types: Mapping[str, Any]) -> None:
-    for key, kind in types.items():
-        if key in event:
-            value = event[key]
-            if not isinstance(value, kind) or value is True or value is False:  # ints of Python
-                raise TypeError(f"{key} is {value!r}")
+def _asked(event: Mapping[str, Any]) -> TrialRecord:
+    return TrialRecord(event["number"], event["config"], memo=dict(event.get("memo", {})))
+
+
+def _check_types(event: Mapping[str, Any], types: Mapping[str, tuple[type, ...]]) -> None:
+    for key, value in event.items():
+        wanted = types.get(key)
+        if wanted is None or type(value) in wanted:
+            continue
+        if not isinstance(value, wanted) or isinstance(value, bool):  # an int of Python
+            raise TypeError(f"{key} is {value!r}")

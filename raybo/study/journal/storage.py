@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from raybo.errors import JournalError, StudyError
+from raybo.study.journal.compact import compact, read_record
 from raybo.study.journal.journal import (
     JOURNAL_FILE,
     LOCK_FILE,
@@ -39,6 +40,7 @@ from raybo.study.journal.lock import (
     process_is_alive,
     read_holder,
 )
+from raybo.study.journal.record import Record
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PUSH_SECONDS = 5.0  # between two uploads
+_LONG = 2**20  # bytes of a journal: less are read in a twentieth of a second
+_GROWTH = 1.5  # of a journal until it is compacted again: at most a third is read line by line
 _SEGMENT = 2**20  # bytes of a segment
 _STALE = 6 * PUSH_SECONDS  # a writer elsewhere without an upload for this long is dead
 _SLUG = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
@@ -65,6 +69,9 @@ class Store(Protocol):
     def read(self) -> Contents:
         """Return the contents of the journal, as others see it."""
 
+    def record(self) -> Record:
+        """Return the record that the journal leads to, as others see it."""
+
     def holder(self) -> dict[str, Any]:
         """Return who writes the journal now; empty when nobody does."""
 
@@ -72,7 +79,7 @@ class Store(Protocol):
         """Copy the journal into `folder` before it is opened there."""
 
     def push(self, size: int, closing: bool = False) -> None:
-        """Upload the first `size` bytes of the journal."""
+        """Make sure that others can read the first `size` bytes of the journal, and soon."""
 
 
 def open_store(storage: str | os.PathLike[str], name: str, spool: Path | None = None) -> Store:
@@ -115,11 +122,12 @@ def slug(name: str) -> str:
     return f"{plain or 'study'}-{digest}"
 
 
-@dataclass(frozen=True)
+@dataclass
 class FolderStore:
     """A study in a local or shared folder."""
 
     folder: Path
+    _compacted: int = 0  # bytes of the journal when it was compacted
 
     @property
     def location(self) -> str:
@@ -130,6 +138,10 @@ class FolderStore:
         """Return the contents of the journal."""
         return read_journal(self.folder)
 
+    def record(self) -> Record:
+        """Return the record that the journal leads to."""
+        return read_record(self.folder)
+
     def holder(self) -> dict[str, Any]:
         """Return who writes the journal now."""
         path = self.folder / LOCK_FILE
@@ -139,7 +151,10 @@ class FolderStore:
         """Do nothing: the journal is written in place."""
 
     def push(self, size: int, closing: bool = False) -> None:
-        """Do nothing: the journal is written in place."""
+        """Compact a long journal that has grown, or ends; it is written in place."""
+        if size >= _LONG and size > self._compacted * (1.0 if closing else _GROWTH):
+            compact(self.folder)
+            self._compacted = size
 
 
 @dataclass
@@ -162,6 +177,10 @@ class RemoteStore:
     def read(self) -> Contents:
         """Return the contents of the journal as uploaded."""
         return parse_journal(self._download(), self.location)
+
+    def record(self) -> Record:
+        """Return the record that the journal leads to, as uploaded."""
+        return Record.from_contents(self.read())
 
     def holder(self) -> dict[str, Any]:
         """Return who writes the journal now."""

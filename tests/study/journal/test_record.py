@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,30 @@ def test_a_malformed_event_is_refused_with_its_line(
     journal.close()
     where = f"{journal.path}:{len(first) + 1}: "
     with pytest.raises(JournalError, match=re.escape(where)):
+        Record.from_contents(read_journal(tmp_path))
+
+
+def test_a_journal_leads_to_the_record_of_its_events(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.append(*EVENTS)
+    journal.close()
+    assert Record.from_contents(read_journal(tmp_path)) == record_of(EVENTS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b'{"kind":"done","number":0,"value":}', b'{"kind":"points"},"event":{}', b'{"kind":"\xff"}'],
+)
+def test_a_line_that_is_not_json_is_refused_though_its_checksum_is_right(
+    tmp_path: Path, text: bytes
+) -> None:
+    journal = Journal(tmp_path)
+    journal.append({"kind": "points", "configs": []})
+    journal.close()
+    rest = b'"v":1,"seq":1,"epoch":1,"event":%s}' % text
+    with open(journal.path, "ab") as file:
+        file.write(b'{"crc":"%08x",%s\n' % (zlib.crc32(rest), rest))
+    with pytest.raises(JournalError, match=r"journal\.jsonl:2: not JSON"):
         Record.from_contents(read_journal(tmp_path))
 
 
