@@ -4,8 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # More options of pytest: make test PYTEST="--durations=30"
 PYTEST ?= -rs
-# Processes beside this one that share the tests, each with a Ray of its own; those of a file stay
-# together. On two busy cores Ray takes too long to start for some tests.
+# Processes beside this one that share the tests without Ray; those of a file stay together. The
+# tests on Ray, which fill the cores with processes of their own, follow one after the other.
 JOBS ?= 0
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
@@ -41,10 +41,12 @@ demo: $(BIN)/.installed
 	@$(BIN)/raybo demo
 
 test: $(BIN)/.installed
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(PYTEST)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow and not ray" $(PYTEST)
+	@$(BIN)/python -m pytest -m "not slow and ray" $(PYTEST)
 
 slow: $(BIN)/.installed
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m slow
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "slow and not ray" $(PYTEST)
+	@$(BIN)/python -m pytest -m "slow and ray" $(PYTEST)
 
 # The lowest versions warn of what later ones changed: warnings are no errors here.
 lowest:

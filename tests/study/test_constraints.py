@@ -97,6 +97,7 @@ def test_excesses_are_of_every_bound() -> None:
         goal.parse({"loss": 1.0, "a": float("inf"), "b": 0.0})
 
 
+@pytest.mark.ray
 def test_a_study_on_ray_keeps_its_constraints(ray_cluster: None, tmp_path: Any) -> None:
     options: dict[str, Any] = {
         "metric": "loss", "workers": 2, "method": "random", "storage": tmp_path, "name": "bounded",

@@ -23,6 +23,7 @@ def test_random_search_finds_the_same_whatever_the_number_of_workers(workers: in
     assert history[-1] == min(objective(one.ask().config) for _ in range(12))
 
 
+@pytest.mark.ray
 @pytest.mark.usefixtures("ray_cluster")
 def test_optimize_is_held_against_ask_and_tell(monkeypatch) -> None:
     for name in THREAD_VARIABLES:
