@@ -87,18 +87,19 @@ def accepted(name: str, options: dict[str, Any], space: AnySpace) -> bool:
     return True
 
 
-CASES = [
-    pytest.param(
-        name,
-        options,
-        SPACES[kind],
-        id=f"{variant}-{kind}",
-        marks=[pytest.mark.slow] if variant in SLOW else [],
-    )
-    for variant, (name, options, kinds) in VARIANTS.items()
-    for kind in kinds
-    if accepted(name, options, SPACES[kind])
-]
+def cases(some: bool = False) -> list[Any]:
+    """Every variant on each of its spaces, or but for auto on two: `make slow` has the others."""
+    found = []
+    for place, (variant, (name, options, kinds)) in enumerate(VARIANTS.items()):
+        taken = [kind for kind in kinds if accepted(name, options, SPACES[kind])]
+        few = some and name != "auto" and len(taken) > 2
+        quick = taken[(place + 1) % 3 :: 3] if few else taken  # addtree has the tree
+        for kind in taken:
+            marks = [pytest.mark.slow] if variant in SLOW or kind not in quick else []
+            found.append(
+                pytest.param(name, options, SPACES[kind], id=f"{variant}-{kind}", marks=marks)
+            )
+    return found
 
 
 def propose(method: Method, space: AnySpace, data: Data) -> str:
@@ -137,7 +138,7 @@ def test_every_method_and_preset_is_in_the_table() -> None:
             build_method(name, SPACES["one"], {"preset": "paper"})
 
 
-@pytest.mark.parametrize(("name", "options", "space"), CASES)
+@pytest.mark.parametrize(("name", "options", "space"), cases())
 class TestMethod:
     def test_no_data_and_one_datum(
         self, name: str, options: dict[str, Any], space: AnySpace
@@ -155,6 +156,18 @@ class TestMethod:
             data = data_of(space, N, losses_of(kind), X=np.repeat(data.X[:1], N, axis=0))
         propose(build_method(name, space, options), space, data)
 
+    def test_a_proposal_is_a_function_of_the_data_also_with_many_pending(
+        self, name: str, options: dict[str, Any], space: AnySpace
+    ) -> None:
+        method = build_method(name, space, options)
+        proposals = {
+            propose(method, space, data_of(space, N, losses_of(""), pending=50)) for _ in range(2)
+        }
+        assert len(proposals) == 1
+
+
+@pytest.mark.parametrize(("name", "options", "space"), cases(some=True))
+class TestMethodWithManyProposals:
     def test_failures_and_bounds(
         self, name: str, options: dict[str, Any], space: AnySpace
     ) -> None:
@@ -175,15 +188,6 @@ class TestMethod:
         propose(method, space, some)
         for excess in (np.ones((n, 2)), np.linspace(-1.0, 1e300, 2 * n).reshape(n, 2)):
             propose(method, space, replace(some, excess=excess))
-
-    def test_a_proposal_is_a_function_of_the_data_also_with_many_pending(
-        self, name: str, options: dict[str, Any], space: AnySpace
-    ) -> None:
-        method = build_method(name, space, options)
-        proposals = {
-            propose(method, space, data_of(space, N, losses_of(""), pending=50)) for _ in range(2)
-        }
-        assert len(proposals) == 1
 
     def test_a_study_with_three_workers_resumes_with_the_same_proposals(
         self, name: str, options: dict[str, Any], space: AnySpace

@@ -24,14 +24,18 @@ SPACES = {
         where="c.svd.rank < n and c.l1.t < n / 20",
     ),
 }
-# A default method on all spaces, a published one, which is slower, on one of these.
+# Some methods on all spaces; of the others each has its turn at one of the sets of floats, and
+# `make slow` has the rest. A published one, which is slower, on one space.
+EVERYWHERE = ("auto", "random", "sobol")
+FLOATS = ("half", "a hundredth", "a ten-thousandth", "shares")
 PAPER = {"addtree": "tree", "rembo": "half", "addgp": "shares", "rpp": "shares"}
 SLOW = ("bock", "bo")  # with preset "paper": seconds for a proposal
 
 
 def cases() -> list[Any]:
     found = []
-    for name, presets in METHODS.items():
+    for place, (name, presets) in enumerate(METHODS.items()):
+        rest = {kind for kind in FLOATS if kind != FLOATS[place % len(FLOATS)]}
         for preset in presets:
             options: dict[str, Any] = {} if name in ("random", "sobol") else {"n_init": 3}
             if preset == "paper":
@@ -39,10 +43,17 @@ def cases() -> list[Any]:
             if name == "bock":
                 options["inference"] = "map"
             kinds = list(SPACES) if preset == "default" else [PAPER.get(name, "half")]
-            marks = [pytest.mark.slow] if preset == "paper" and name in SLOW else []
+            if preset == "paper":
+                slow = set(kinds) if name in SLOW else set()
+            else:
+                slow = set() if name in EVERYWHERE else rest
             found += [
                 pytest.param(
-                    name, options, SPACES[kind], id=f"{name}-{preset}-{kind}", marks=marks
+                    name,
+                    options,
+                    SPACES[kind],
+                    id=f"{name}-{preset}-{kind}",
+                    marks=[pytest.mark.slow] if kind in slow else [],
                 )
                 for kind in kinds
                 if accepted(name, options, SPACES[kind])
