@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -81,9 +82,9 @@ def test_each_point_has_the_acquisition_of_a_model_given_those_before_it(kernel:
         np.testing.assert_allclose(alone, with_gradient(naive, X)[0], rtol=1e-8)
 
 
-def study_of(method: str, space: Space, n: int = 12, **options: Any) -> Study:
+def study_of(method: str, space: Space, n: int = 12) -> Study:
     """A study with n results, and five points pending."""
-    study = Study(space, build_method(method, space, options), seed=3)
+    study = Study(space, build_method(method, space), seed=3)
     rng = np.random.default_rng(4)
     for number in range(n):
         study.ask(number)
@@ -102,11 +103,12 @@ def configs(study: Study, numbers: Sequence[int], effort: Any) -> list[list[Any]
 def test_one_point_is_that_of_ask_and_so_are_many_with_full_effort(method: str) -> None:
     space = Space({x: Float(0, 1) for x in "abc"})
     numbers = range(17, 20)
-    one_by_one = study_of(method, space)
+    study = study_of(method, space)
+    one_by_one = deepcopy(study)
     wanted = [dict(one_by_one.ask(number).config) for number in numbers]
-    assert configs(study_of(method, space), numbers, FULL) == [[one] for one in wanted]
-    alone = dict(study_of(method, space).ask(17, REDUCED).config)
-    assert configs(study_of(method, space), [17], REDUCED) == [[alone]]
+    assert configs(deepcopy(study), numbers, FULL) == [[one] for one in wanted]
+    alone = dict(deepcopy(study).ask(17, REDUCED).config)
+    assert configs(study, [17], REDUCED) == [[alone]]
 
 
 @pytest.mark.parametrize("method", ["auto", "bo", "egp", "local", "addgp", "ridge"])

@@ -171,7 +171,8 @@ def test_a_deep_tree_is_searched_to_its_last_level() -> None:
     assert best.value < 0.05  # the best that stops a level earlier has 0.3
 
 
-def test_integers_logarithms_and_categories_may_be_at_a_vertex() -> None:
+@pytest.mark.parametrize("preset", ["default", pytest.param("paper", marks=pytest.mark.slow)])
+def test_integers_logarithms_and_categories_may_be_at_a_vertex(preset: str) -> None:
     leaf = {"n": Int(1, 300), "r": Float(1e-4, 1, log=True), "k": Categorical(["u", "v", "w"])}
     space = Space({"c": Choice({"a": leaf, "b": {"n": Int(1, 3)}})})
 
@@ -182,14 +183,13 @@ def test_integers_logarithms_and_categories_may_be_at_a_vertex() -> None:
         away = abs(own["n"] - 200) / 300 + abs(math.log10(own["r"]) + 2) / 4
         return away + {"u": 0.5, "v": 0.0, "w": 0.3}[own["k"]]
 
-    for preset in ("default", "paper"):
-        optimizer = run(space, loss, 18, preset=preset)
-        for trial in optimizer.trials:
-            [own] = trial.config["c"].values()
-            assert isinstance(own["n"], int)
-            assert 1e-4 <= own.get("r", 1.0) <= 1.0
-        assert optimizer.best is not None
-        assert optimizer.best.value < 0.35
+    optimizer = run(space, loss, 18, preset=preset)
+    for trial in optimizer.trials:
+        [own] = trial.config["c"].values()
+        assert isinstance(own["n"], int)
+        assert 1e-4 <= own.get("r", 1.0) <= 1.0
+    assert optimizer.best is not None
+    assert optimizer.best.value < 0.35
 
 
 def test_more_leaves_than_can_be_searched_one_by_one() -> None:

@@ -67,7 +67,7 @@ def test_every_effort_proposes_points_of_the_space(effort: Effort) -> None:
 def test_the_published_baseline_improves_on_its_design(acquisition: str) -> None:
     opt = Optimizer(Box(2), "bo", seed=0, preset="paper", acquisition=acquisition, n_init=5)
     values = []
-    for _ in range(15):
+    for _ in range(9):
         trial = opt.ask()
         values.append(float(((np.asarray(trial.config["x"]) - 0.2) ** 2).sum()))
         opt.tell(trial.number, values[-1])

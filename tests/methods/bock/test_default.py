@@ -69,7 +69,11 @@ def test_the_centre_is_proposed_once_and_not_when_the_user_has_given_it() -> Non
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"inference": "map", "warp": False}, {"inference": "map", "degree": 5}],
+    [
+        {},
+        {"inference": "map", "warp": False},
+        pytest.param({"inference": "map", "degree": 5}, marks=pytest.mark.slow),
+    ],
     ids=str,
 )
 def test_every_variant_improves_on_its_start(options: dict) -> None:
@@ -77,6 +81,7 @@ def test_every_variant_improves_on_its_start(options: dict) -> None:
     assert run(opt, 20) < 0.16 - 0.05  # the value at the centre is 4 * 0.2^2
 
 
+@pytest.mark.slow
 def test_finds_the_minimum_of_a_quadratic_in_ten_dimensions() -> None:
     assert run(Optimizer(Box(10), "bock", seed=0, inference="map"), 45) < 0.02
 
@@ -151,7 +156,7 @@ def test_pending_points_are_not_proposed_again() -> None:
     X, loss = some(20, d=6)
     bock = Bock(Box(6), inference="map")
     asked = np.empty((0, 6))
-    for i in range(8):
+    for i in range(4):
         data = data_of(X, loss, pending=asked)
         x = bock.propose(data, np.random.default_rng([0, i])).x
         if len(asked):

@@ -111,10 +111,16 @@ def test_a_given_delta_bounds_the_box(delta: float) -> None:
         np.testing.assert_array_equal(W, np.eye(DIM))
 
 
-def test_the_projection_is_read_from_the_memo_until_the_data_have_grown() -> None:
-    method, data = Rpp(Box(DIM, 0, 1), group_size=2), told(40)
-    _, first, memo = method.projected_model(data)
-    memo = json.loads(json.dumps(memo))
+@pytest.fixture(scope="module")
+def learnt() -> tuple[Rpp, np.ndarray, dict[str, Any]]:
+    """A method, the projection that it learns from 40 rows, and the memo, as JSON gives it."""
+    method = Rpp(Box(DIM, 0, 1), group_size=2)
+    _, W, memo = method.projected_model(told(40))
+    return method, W, json.loads(json.dumps(memo))
+
+
+def test_the_projection_is_read_from_the_memo_until_the_data_have_grown(learnt: Any) -> None:
+    (method, first, memo), data = learnt, told(40)
     known = replace(data, memos=(memo, *data.memos[1:]))
     _, again, nothing = method.projected_model(known)
     assert nothing == {}
@@ -125,9 +131,8 @@ def test_the_projection_is_read_from_the_memo_until_the_data_have_grown() -> Non
     assert not np.array_equal(later, first)
 
 
-def test_a_memo_of_free_directions_from_an_earlier_version_is_passed_over() -> None:
-    method, data = Rpp(Box(DIM, 0, 1), group_size=2), told(40)
-    _, _, memo = method.projected_model(data)
+def test_a_memo_of_free_directions_from_an_earlier_version_is_passed_over(learnt: Any) -> None:
+    (method, _, memo), data = learnt, told(40)
     earlier = {k: v for k, v in memo.items() if k in ("fitted", "groups", "theta")}
     earlier |= {"ridge": {"W": np.eye(DIM)[:, :2].tolist(), "theta": {}}}
     found = method.propose(replace(data, memos=(earlier, *data.memos[1:])), rng())
