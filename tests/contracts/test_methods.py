@@ -88,7 +88,7 @@ def accepted(name: str, options: dict[str, Any], space: AnySpace) -> bool:
 
 
 def cases(some: bool = False) -> list[Any]:
-    """Every variant on each of its spaces, or but for auto on two: `make slow` has the others."""
+    """Every variant on all of its spaces, or on one or two but for auto: the rest are slow."""
     found = []
     for place, (variant, (name, options, kinds)) in enumerate(VARIANTS.items()):
         taken = [kind for kind in kinds if accepted(name, options, SPACES[kind])]
