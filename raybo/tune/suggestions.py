@@ -42,7 +42,7 @@ from raybo.runtime.proposals.proposer import (
     Search,
 )
 from raybo.runtime.timeouts import PROPOSAL_SECONDS
-from raybo.space.design import design_size, sobol_point
+from raybo.space.design import design_point, design_size
 from raybo.study.trial import TrialRecord, encode
 from raybo.tune.trials import Trials
 
@@ -304,7 +304,7 @@ class BackgroundProposer:
         search, number = self._search, self._number
         config: Mapping[str, Any]
         if search.space.dense:
-            config = search.space.decode(sobol_point(search.space, number, search.seed))
+            config = search.space.decode(design_point(search.space, number, search.seed))
         else:
             config = search.space.draw(np.random.default_rng([search.seed, number]))
         if search.snap is not None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from raybo import Float, Int, Optimizer, Space
 from raybo.methods.base import Data, Effort, Proposal
 from raybo.runtime.proposals.proposer import Proposals, Search
-from raybo.space.design import sobol_point
+from raybo.space.design import design_point
 from raybo.study.objective import Objective
 from raybo.study.trial import State, TrialRecord, decode
 from raybo.tune import RayBOSearch
@@ -207,7 +207,7 @@ def test_method_that_fails_is_replaced_by_space_filling_points(
     search = searcher(method=Broken(), seed=2)
     for i in range(3):
         config = search.suggest(f"t{i}")
-        assert config == SPACE.decode(sobol_point(SPACE, i, 2))
+        assert config == SPACE.decode(design_point(SPACE, i, 2))
         search.on_trial_complete(f"t{i}", {"loss": 1.0})
     assert "since the method failed: ZeroDivisionError('trial 2')" in caplog.text
 
@@ -245,7 +245,7 @@ def test_no_more_points_fill_the_space_than_the_initial_design_has(
     filled = []
     for i in range(14):
         config = search.suggest(f"t{i}")
-        filled.append(config == SPACE.decode(sobol_point(SPACE, i, 1)))
+        filled.append(config == SPACE.decode(design_point(SPACE, i, 1)))
         if i >= live - 1:
             done = i - live + 1
             search.on_trial_complete(f"t{done}", {"loss": float(i), "time_total_s": seconds})
