@@ -4,9 +4,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # More options of pytest: make test PYTEST="--durations=30"
 PYTEST ?= -rs
-# Processes beside this one that share the tests without Ray; those of a file stay together. The
-# tests on Ray, which fill the cores with processes of their own, follow one after the other.
-JOBS ?= 0
+# Processes that share the tests without Ray; those of a file stay together. The tests on Ray, which
+# fill the cores with processes of their own, follow one after the other.
+JOBS ?= 2
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: help venv venv-bench demo test check slow lowest docs clean
