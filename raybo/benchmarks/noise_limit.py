@@ -9,6 +9,7 @@ more draws of the promising ones (top-two Thompson sampling, Russo 2016).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import click
@@ -19,6 +20,7 @@ from raybo.arrays import Array
 from raybo.benchmarks.problems.recorded.grids import GRIDS, means, values
 from raybo.benchmarks.tables.suites import BUDGET
 from raybo.benchmarks.terminal import wide_console
+from raybo.methods.model import unordered_columns
 from raybo.study.objective import Objective
 
 NEAR_BEST = 500  # configs with the best neighbours, from which the oracle knows the deviations
@@ -74,8 +76,7 @@ class Oracle:
         loss, draws = sign * means(name), sign * values(name)
         best, median = loss.min(), np.median(loss)
         regret, draws = ((part - best) / (median - best) for part in (loss, draws))
-        unordered = [isinstance(texts[0], str) for texts in family.parameters.values()]
-        expected = neighbours(regret, unordered).ravel()
+        expected = neighbours(regret, unordered_columns(family.space())).ravel()
         rows = np.argsort(expected)[:NEAR_BEST]
         flat = draws.reshape(regret.size, -1)
         return cls(expected[rows], regret.ravel()[rows], flat[rows])
@@ -110,18 +111,17 @@ class Oracle:
         return int(np.argmin(posterior()[0]))
 
 
-def neighbours(table: Array, unordered: list[bool]) -> Array:
+def neighbours(table: Array, unordered: Sequence[int]) -> Array:
     """Return the mean of the configs that differ in one parameter, for each config.
 
-    Where values have an order, the next one up or down counts; else every other value.
+    The next value up or down counts, and of the `unordered` parameters every other value.
     """
     total, count = np.zeros_like(table), np.zeros_like(table)
-    for axis, free in enumerate(unordered):
-        if free:
+    for axis, size in enumerate(table.shape):
+        if axis in unordered:
             total += table.sum(axis=axis, keepdims=True) - table
-            count += table.shape[axis] - 1
+            count += size - 1
             continue
-        size = table.shape[axis]
         low = tuple(slice(0, size - 1) if a == axis else slice(None) for a in range(table.ndim))
         high = tuple(slice(1, size) if a == axis else slice(None) for a in range(table.ndim))
         for here, there in ((low, high), (high, low)):

@@ -27,8 +27,9 @@ def design_size(dim: int) -> int:
 def design_point(space: AnySpace, index: int, seed: int) -> Array:
     """Return point number `index` of an initial design: the centre, then Sobol points.
 
-    Ranges are mostly drawn around what is known to work, and no other point of the design is near
-    the centre of many dimensions: on the half cheetah's 102 weights nothing else is worth knowing.
+    Ranges are mostly drawn around what is known to work, and no Sobol point is near the centre of
+    many dimensions: without it every method was worse than random search on a robot of 102 weights
+    (`raybo bench suite --name high`, examples/RESULTS.md).
     """
     return centre(space) if index == 0 else sobol_point(space, index, seed)
 
