@@ -168,7 +168,7 @@ class Study:
         if late:
             self.trials = dict(sorted(self.trials.items()))
         if self._is_tried(trial):
-            self._seen.add(self._key(trial.config))
+            self._seen.add(self._key_of(trial))
         return trial
 
     def settle(self, found: Trial | TrialRecord) -> Trial:
@@ -177,7 +177,7 @@ class Study:
         trial.state, trial.value, trial.extra = found.state, found.value, found.extra
         trial.reason, trial.cause, trial.curve = found.reason, found.cause, found.curve
         change = self._seen.add if self._is_tried(trial) else self._seen.discard
-        change(self._key(trial.config))
+        change(self._key_of(trial))
         return trial
 
     def tell(self, number: int, value: Any, extra: Mapping[str, Any] | None = None) -> Trial:
@@ -258,7 +258,7 @@ class Study:
         """Forget a pending trial that will never be evaluated; its number is free again."""
         trial = self._pending_trial(number)
         del self.trials[number]
-        self._seen.discard(self._key(trial.config))
+        self._seen.discard(self._key_of(trial))
 
     def predict(self, configs: Iterable[Mapping[str, Any]]) -> tuple[Array, Array]:
         """Return mean and deviation of the values that the method's model expects at `configs`."""
@@ -396,6 +396,10 @@ class Study:
         if not self.space.dense:
             return np.empty((len(trials), 0))
         return np.asarray(self._rows[[self._places[trial.number] for trial in trials]])
+
+    def _key_of(self, trial: Trial) -> bytes:
+        """Return the key of a trial of the study, whose row is known."""
+        return self._row(trial.number).tobytes() if self.space.dense else self._key(trial.config)
 
     def _key(self, config: Mapping[str, Any]) -> bytes:
         if self.space.dense:

@@ -78,11 +78,10 @@ class Optuna:
 
     def ask(self) -> Config:
         """Return the next config to evaluate."""
-        trial = self._trial = self._study.ask()
-        suggest = {"int": trial.suggest_int, "float": trial.suggest_float}
-        return self._flat.config(
-            {d.name: suggest[d.kind](d.name, d.low, d.high) for d in self._flat.dimensions}
-        )
+        from raybo.benchmarks.tuners.optuna import suggested_config  # noqa: PLC0415
+
+        self._trial = self._study.ask()
+        return suggested_config(self._trial, self._flat)
 
     def tell(self, found: Evaluation) -> None:
         """Add what became of it."""

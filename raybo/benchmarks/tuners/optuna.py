@@ -77,11 +77,7 @@ class OptunaSampler:
             warnings.simplefilter("ignore")
             self._switch()
             trial = self._study.ask()
-            values: dict[str, float | int] = {}
-            for d in self._flat.dimensions:
-                if d.parent is None or values.get(d.parent[0]) == d.parent[1]:
-                    values[d.name] = _suggest(trial, d)
-        config = self._flat.config(values)
+            config = suggested_config(trial, self._flat)
         self._pending[self._flat.key(config)] = trial
         return config
 
@@ -103,6 +99,15 @@ class OptunaSampler:
             done = self._study.get_trials(deepcopy=False)[:_MOST_GP_TRIALS]
             if len(done) == _MOST_GP_TRIALS:
                 self._study.sampler = CmaEsSampler(seed=self.seed, source_trials=done)
+
+
+def suggested_config(trial: optuna.trial.Trial, flat: Flat) -> dict[str, Any]:
+    """Return the config that a trial suggests; only the parameters that it has are asked for."""
+    values: dict[str, Any] = {}
+    for d in flat.dimensions:
+        if d.parent is None or values.get(d.parent[0]) == d.parent[1]:
+            values[d.name] = _suggest(trial, d)
+    return flat.config(values)
 
 
 def _distribution(d: Dimension) -> BaseDistribution:

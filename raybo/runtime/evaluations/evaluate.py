@@ -41,6 +41,11 @@ class Work:
     folder: str | None = None  # of the study, for what is printed; None where it is no folder
     steps: Steps = field(default_factory=Steps)
 
+    @functools.cached_property
+    def resumes(self) -> bool:
+        """Whether the function can go on from a checkpoint."""
+        return takes_resume(self.function)
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -155,7 +160,7 @@ def is_async(function: Any) -> bool:
 def _call(work: Work, config: Mapping[str, Any], begin: Checkpoint | None) -> Any:
     """Call the objective; one that has an argument `resume` is given the path to start from."""
     decoded = work.space.from_json(config)
-    if takes_resume(work.function):
+    if work.resumes:
         return work.function(decoded, resume=begin.path if begin else None)  # type: ignore[call-arg]
     return work.function(decoded)
 

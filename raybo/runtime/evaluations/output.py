@@ -23,7 +23,7 @@ def output_of(number: int, study: str | None) -> Iterator[None]:
     (`share_streams`), only what this coroutine prints is marked.
     """
     with contextlib.ExitStack() as stack:
-        kept = _Kept(Path(study, OUTPUT_FOLDER, f"{number}.txt") if study else None)
+        kept = _Kept(study, number)
         stack.callback(kept.close)
         for name, redirect in _REDIRECTS.items():
             stream = getattr(sys, name)
@@ -44,26 +44,27 @@ def share_streams() -> None:
 
 
 class _Kept:
-    """A file that is made by the first write."""
+    """The file of a trial, which is made by the first write."""
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
+    def __init__(self, study: str | None, number: int) -> None:
+        self._study, self._number = study, number
         self._file: TextIO | None = None
         self._room = MAX_CHARACTERS
 
     def write(self, text: str) -> None:
-        if self._path is None or not self._room:
+        if self._study is None or not self._room:
             return
         try:
-            if self._file is None and self._path.parent.parent.is_dir():
-                self._path.parent.mkdir(exist_ok=True)
-                self._file = self._path.open("a", encoding="utf-8", errors="backslashreplace")
+            if self._file is None and Path(self._study).is_dir():
+                path = Path(self._study, OUTPUT_FOLDER, f"{self._number}.txt")
+                path.parent.mkdir(exist_ok=True)
+                self._file = path.open("a", encoding="utf-8", errors="backslashreplace")
             if self._file is not None:
                 self._file.write(text[: self._room])
                 self._file.flush()
                 self._room -= min(self._room, len(text))
         except OSError:  # a full disk must not fail the trial
-            self._path = None
+            self._study = None
 
     def close(self) -> None:
         if self._file is not None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from raybo.methods.base import FULL, Effort, lane_of
 from raybo.runtime.deaths import Deaths
-from raybo.runtime.proposals.pacing import LONGEST_CALL
+from raybo.runtime.proposals.pacing import CALL_SECONDS, LONGEST_CALL
 from raybo.runtime.proposals.proposer import Call, Proposals
 from raybo.study.journal.record import Record
 from raybo.study.trial import TrialRecord
@@ -57,6 +58,7 @@ class Lane:
         self.exhausted = False
         self.deaths = Deaths()  # of its proposer
         self.seconds: float | None = None  # per proposal
+        self.overhead = CALL_SECONDS  # of a call, beside its proposals
         self._lanes = lanes
         self._record = record
         self._ready: deque[_Ready] = deque()
@@ -65,6 +67,7 @@ class Lane:
         self._cursor = index
         self._n_finished = sum(lane_of(number, lanes) == index for number in record.order)
         self._n_seen = 0  # trials that had finished at the last call
+        self._called = 0.0  # when that was
         self._unsent = self._all_trials()
 
     @property
@@ -137,6 +140,7 @@ class Lane:
     ) -> Call:
         """Return a call of the proposer for `numbers`, claimed before; see Call."""
         self.calling = True
+        self._called = time.monotonic()
         self._n_seen = self._n_finished
         changed, dropped = self._unsent.take()
         updates = [self._trial(number) for number in changed]
@@ -145,6 +149,7 @@ class Lane:
     def end_call(self, numbers: list[int], answer: Proposals | None) -> None:
         """Take the answer to a call for `numbers`; None when the proposer was lost."""
         self.calling = False
+        seconds = time.monotonic() - self._called
         trials = answer.trials if answer else []
         self._ready.extend(_Ready(trial, self._n_seen) for trial in trials)
         self._release(set(numbers) - {trial.number for trial in trials})
@@ -154,8 +159,8 @@ class Lane:
         self.deaths.reset()
         if trials:
             each = answer.seconds / len(trials)
-            old = each if self.seconds is None else self.seconds
-            self.seconds = (1 - NEWEST_WEIGHT) * old + NEWEST_WEIGHT * each
+            self.seconds = each if self.seconds is None else _newer(self.seconds, each)
+            self.overhead = _newer(self.overhead, max(0.0, seconds - answer.seconds))
 
     def _release(self, numbers: Iterable[int]) -> None:
         """Give claimed numbers back."""
@@ -172,3 +177,7 @@ class Lane:
         if number in self._record.entries:
             return self._record.entries[number].trial
         return next(item.trial for item in self._ready if item.trial.number == number)
+
+
+def _newer(mean: float, newest: float) -> float:
+    return (1 - NEWEST_WEIGHT) * mean + NEWEST_WEIGHT * newest

@@ -68,9 +68,25 @@ def buffer_size(
     return needed
 
 
-def longest_call(duration: float | None) -> float:
-    """Return the seconds that a call may go on after its first proposal."""
-    return max(LONGEST_CALL, CALL_SHARE * (duration or 0.0))
+def longest_call(duration: float | None, backlog: float, overhead: float) -> float:
+    """Return the seconds that a call may go on after its first proposal.
+
+    Parameters
+    ----------
+    duration
+        Seconds that a trial takes; None while unknown.
+    backlog
+        Seconds of work for which workers wait now.
+    overhead
+        Seconds that a call takes beside that work.
+
+    Notes
+    -----
+    A backlog of b seconds served by calls of t seconds with an overhead of o is gone after
+    b + b o / t, and each worker waits for the end of its call, t / 2 longer on average: the mean
+    wait is the shortest with t = sqrt(b o).
+    """
+    return max(LONGEST_CALL, CALL_SHARE * (duration or 0.0), math.sqrt(backlog * overhead))
 
 
 def is_fresh(seconds_per_proposal: float, workers: int, duration: float) -> bool:

@@ -15,7 +15,6 @@ from raybo.runtime.deaths import MAX_DEATHS
 from raybo.runtime.proposals.lane import Lane
 from raybo.runtime.proposals.pacing import (
     INSTANT_SECONDS,
-    LONGEST_CALL,
     buffer_size,
     is_fresh,
     longest_call,
@@ -54,7 +53,6 @@ class Supply:
         self._spawn = spawn
         self._fresh = False  # whether each proposal waits for the result before it
         self._effort = FULL
-        self._longest_call = LONGEST_CALL
         self._rate = 0.0  # trials that finish per second
 
     @property
@@ -115,24 +113,27 @@ class Supply:
         limit
             First number beyond the budget.
         """
+        free = [lane for lane in self._open_lanes(limit) if not lane.calling]
+        if not free:
+            return
         instant = duration is not None and duration < INSTANT_SECONDS
-        self._longest_call = longest_call(duration)
         in_flight = len(finishes) + min(idle, room)
         self._rate = 0.0 if duration is None else in_flight / max(duration, 1e-3)
         seconds = self._seconds_per_proposal() or 0.0
+        backlog = idle * seconds
         if not instant:  # proposals of an initial design take no time, those of a model will
             seconds = max(seconds, typical_seconds(self._rate))
         wanted = min(room, buffer_size(finishes, idle, seconds, instant, self._fresh))
         share = max(1, wanted // len(self._lanes))  # lanes that compute now make theirs later
-        free = [lane for lane in self._open_lanes(limit) if not lane.calling]
         numbers = heapq.merge(*(islice(lane.free_numbers(), share) for lane in free))
         below = takewhile(lambda number: number < limit, numbers)
         calls: dict[int, list[int]] = {}
         for number in list(islice(below, max(0, wanted - self._n_claimed))):
             calls.setdefault(lane_of(number, len(self._lanes)), []).append(number)
         for index, claimed in calls.items():
-            self._lanes[index].claim(claimed)
-            self._start_call(self._lanes[index], claimed)
+            lane = self._lanes[index]
+            lane.claim(claimed)
+            self._start_call(lane, claimed, longest_call(duration, backlog, lane.overhead))
 
     @property
     def _n_claimed(self) -> int:
@@ -147,11 +148,11 @@ class Supply:
         known = [lane.seconds for lane in lanes if lane.seconds is not None]
         return statistics.fmean(known) / len(lanes) if known else None
 
-    def _start_call(self, lane: Lane, numbers: list[int]) -> None:
+    def _start_call(self, lane: Lane, numbers: list[int], longest: float) -> None:
         if self._workers > 1:
             seconds = self._seconds_per_proposal() or 0.0
             self._effort = next_effort(self._effort, seconds, self._rate)
-        call = lane.begin_call(numbers, self._effort, self._longest_call)
+        call = lane.begin_call(numbers, self._effort, longest)
         self._spawn(self._call(lane, call, numbers))
 
     async def _call(self, lane: Lane, call: Call, numbers: list[int]) -> None:

@@ -98,6 +98,14 @@ def test_every_tuner_takes_failures_and_bounds(spec):
         assert found.regret >= 0
 
 
+def test_peers_are_asked_for_configs_of_conditional_spaces():
+    pytest.importorskip("optuna")
+    task = get_task("pruning")
+    config = build("optuna-tpe", task, 0).ask()
+    assert {way for layer in config.values() for way in layer} == {"weights", "units"}
+    assert len(task.space.encode(config)) == task.space.dim
+
+
 def test_a_value_counts_only_where_it_keeps_its_bounds():
     assert Evaluation(1.0, (0.0, -1.0)).allowed
     assert not Evaluation(1.0, (0.1, -1.0)).allowed

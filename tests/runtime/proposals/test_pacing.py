@@ -10,9 +10,11 @@ import pytest
 from raybo.methods.base import FULL, LEAST, REDUCED
 from raybo.runtime.proposals.pacing import (
     CALL_SECONDS,
+    LONGEST_CALL,
     SAFETY_FACTOR,
     buffer_size,
     is_fresh,
+    longest_call,
     next_effort,
     typical_seconds,
 )
@@ -71,6 +73,28 @@ def test_proposals_wait_for_all_results_while_workers_wait_little_for_them(worke
     assert waiting_share(largest) < 1 / workers
     assert waiting_share(4 * largest) > 1 / workers
     assert is_fresh(0.05, 2, 1.0)  # a twentieth of an evaluation
+
+
+def test_calls_are_as_long_as_lets_waiting_workers_wait_least() -> None:
+    def mean_wait(n: int, seconds: float, overhead: float, call: float) -> float:
+        waits: list[float] = []
+        end, size = 0.0, max(1, round(call / seconds))
+        while len(waits) < n:
+            made = min(size, n - len(waits))
+            end += overhead + made * seconds
+            waits += made * [end]
+        return sum(waits) / n
+
+    for n, seconds, overhead in [(1000, 0.0005, 0.03), (1000, 0.01, 0.02), (200, 0.002, 0.1)]:
+        call = longest_call(None, n * seconds, overhead)
+        least = min(mean_wait(n, seconds, overhead, t) for t in np.geomspace(0.001, 10.0, 200))
+        assert mean_wait(n, seconds, overhead, call) < 1.1 * least
+        assert mean_wait(n, seconds, overhead, LONGEST_CALL) > 1.1 * least
+
+
+def test_calls_for_nobody_who_waits_take_a_share_of_a_trial() -> None:
+    assert longest_call(None, 0.0, 1.0) == longest_call(0.1, 0.0, 1.0) == LONGEST_CALL
+    assert longest_call(100.0, 0.0, 1.0) == 2.0
 
 
 def test_cheap_proposals_for_instant_trials_are_asked_for_by_the_dozen() -> None:
