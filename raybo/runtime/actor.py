@@ -1,4 +1,8 @@
-"""CoordinatorActor: the Ray actor of a coordinator."""
+"""CoordinatorActor: the Ray actor of a coordinator.
+
+A process that is handed its handle imports this module, every worker among them: what only the
+coordinator needs is imported where it is made.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,16 @@ import asyncio
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ray
 
-from raybo.runtime.backend import RayBackend
-from raybo.runtime.coordinator import Command, Coordinator, News
-from raybo.runtime.session import Payload
 from raybo.runtime.timeouts import FETCH_SECONDS
-from raybo.runtime.writer import open_journal
-from raybo.study.trial import Batch
+
+if TYPE_CHECKING:
+    from raybo.runtime.coordinator import Command, Coordinator, News
+    from raybo.runtime.session import Payload
+    from raybo.study.trial import Batch
 
 
 @ray.remote(num_cpus=0, max_restarts=0)
@@ -37,16 +41,20 @@ class CoordinatorActor:
     ) -> News:
         async with self._opening:
             if self._coordinator is None:
-                async with asyncio.timeout(FETCH_SECONDS):
-                    session, space, objective = await payload.session
-                me = ray.get_runtime_context().current_actor
-                backend = RayBackend(session, payload.work, payload.search, me, self._started)
-                writer = open_journal(session)
-                self._coordinator = Coordinator(
-                    session, writer, backend, space, objective, elapsed
-                )
+                self._coordinator = await self._make(payload, elapsed)
         news = await self._coordinator.poll(after, wait, command)
         return replace(news, orphaned=os.getppid() != self._raylet)
+
+    async def _make(self, payload: Payload, elapsed: float) -> Coordinator:
+        from raybo.runtime.backend import RayBackend  # noqa: PLC0415
+        from raybo.runtime.coordinator import Coordinator  # noqa: PLC0415
+        from raybo.runtime.writer import open_journal  # noqa: PLC0415
+
+        async with asyncio.timeout(FETCH_SECONDS):
+            session, space, objective = await payload.session
+        me = ray.get_runtime_context().current_actor
+        backend = RayBackend(session, payload.work, payload.search, me, self._started)
+        return Coordinator(session, open_journal(session), backend, space, objective, elapsed)
 
     async def loading(self, attempt: str, node: str, pid: int) -> None:  # noqa: D102
         if self._coordinator is not None:

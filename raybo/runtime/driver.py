@@ -77,7 +77,7 @@ def load_workers(work: Any, session: Session) -> None:
     resources = session.settings.resources
     if not session.processes and not callable(resources):
         loader = load_remotely.options(**{**resources, "max_retries": 0})
-        for _ in range(session.settings.workers):
+        for _ in range(max(1, session.settings.workers - 1)):
             loader.remote([work])
 
 
