@@ -144,3 +144,13 @@ def test_importing_raybo_loads_nothing_heavy(code: str) -> None:
     script = f"{code}; import sys; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+def test_workers_load_neither_the_coordinator_nor_a_method() -> None:
+    script = (
+        "import sys, raybo.runtime.actor, raybo.runtime.evaluations.evaluate; "
+        "names = ('raybo.runtime.coordinator', 'raybo.runtime.backend', 'raybo.methods', 'scipy');"
+        "print([name for name in names if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr

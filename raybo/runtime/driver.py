@@ -72,7 +72,8 @@ def start_coordinator(session: Session) -> Any:
 def load_workers(work: Any, session: Session) -> None:
     """Have workers load the objective while the coordinator starts.
 
-    Coroutines run in evaluators, which the coordinator starts.
+    All but one: Ray has a process per core ready, of which the coordinator takes one, and another
+    to be started would slow it down. Coroutines run in evaluators, which the coordinator starts.
     """
     resources = session.settings.resources
     if not session.processes and not callable(resources):
