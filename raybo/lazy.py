@@ -1,4 +1,4 @@
-"""torch, loaded when it is first used.
+"""torch, loaded when it is first used, and all that models need, loaded ahead.
 
 It takes seconds to import, and the first points of a study need no model: a study starts without
 it. Type checkers see torch itself.
@@ -27,6 +27,7 @@ else:
     torch = _Torch("torch")
 
 
-def load_torch() -> None:
-    """Load it now."""
-    importlib.import_module("torch")
+def load_libraries() -> None:
+    """Load now what models need, so that the first of them need not wait for it."""
+    for name in ("torch", "scipy.linalg", "scipy.optimize", "scipy.stats"):
+        importlib.import_module(name)

@@ -17,7 +17,7 @@ from typing import Any
 import ray
 
 from raybo.errors import RayboError
-from raybo.lazy import load_torch
+from raybo.lazy import load_libraries
 from raybo.methods.base import FULL, Effort, Method, lane_of
 from raybo.methods.registry import METHODS, build_method, describe_method
 from raybo.runtime.proposals.pacing import LONGEST_CALL
@@ -125,7 +125,7 @@ class Proposer:
         if self._study is not None and not self._prepared:
             self._prepared = True
             if getattr(self._study.method, "reads_data", True):
-                threading.Thread(target=load_torch, daemon=True).start()
+                threading.Thread(target=load_libraries, daemon=True).start()
 
     def _updated_study(self, call: Call) -> Study:
         if self._study is None:
