@@ -59,14 +59,19 @@ _RETIRED = {"device": "cpu", "maximizer": "elastic"}
 _NESTED = ": give them as keywords, Optimizer(space, 'rembo', d=2)"
 
 
-def method_class(name: str, preset: str = "default") -> type[Any]:
-    """Class of the method called `name`, under a preset."""
+def check_method(name: str) -> None:
+    """Raise MethodError unless there is a method called `name`."""
     if name not in METHODS:
         near = difflib.get_close_matches(name.lower(), METHODS, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise MethodError(
             f"method {name!r} is not known{hint}; choose one of {', '.join(METHODS)}"
         )
+
+
+def method_class(name: str, preset: str = "default") -> type[Any]:
+    """Class of the method called `name`, under a preset."""
+    check_method(name)
     presets = METHODS[name]
     if preset not in presets:
         allowed = ", ".join(repr(p) for p in presets)

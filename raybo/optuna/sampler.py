@@ -22,8 +22,8 @@ from optuna.samplers import BaseSampler, TPESampler
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from raybo.errors import MethodError, SpaceError, SpaceExhausted, StudyError
-from raybo.methods.registry import METHODS, build_method
+from raybo.errors import SpaceError, SpaceExhausted, StudyError
+from raybo.methods.registry import build_method, check_method
 from raybo.optuna.tree import Tree, shared_distributions
 from raybo.space.design import centre
 from raybo.study.objective import Objective
@@ -71,10 +71,7 @@ class RayBOSampler(BaseSampler):  # type: ignore[misc]  # Optuna's types are not
         independent_sampler: BaseSampler | None = None,
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
     ) -> None:
-        if method not in METHODS:
-            raise MethodError(
-                f"method {method!r} is not known; choose one of {', '.join(METHODS)}"
-            )
+        check_method(method)
         self._method = method
         self._options = dict(method_options or {})
         self._seed = int(np.random.SeedSequence().generate_state(1)[0] if seed is None else seed)

@@ -30,7 +30,7 @@ from raybo.errors import (
     StudyError,
 )
 from raybo.methods.base import Method
-from raybo.methods.registry import METHODS
+from raybo.methods.registry import check_method
 from raybo.runtime.proposals.proposer import Search
 from raybo.study.objective import Constraints, Objective, checked_constraints
 from raybo.study.trial import Trial, decode
@@ -110,10 +110,8 @@ class RayBOSearch(Searcher):
         check_objective(metric, mode)
         self._constraints = objective_of(metric, mode, constraints or {}).constraints
         super().__init__(metric=metric, mode=mode)  # type: ignore[arg-type]  # Ray allows lists
-        if isinstance(method, str) and method not in METHODS:
-            raise MethodError(
-                f"method {method!r} is not known; choose one of {', '.join(METHODS)}"
-            )
+        if isinstance(method, str):
+            check_method(method)
         self._method = method
         self._options = dict(method_options or {})
         self._seed = int(np.random.SeedSequence().generate_state(1)[0] if seed is None else seed)

@@ -259,7 +259,9 @@ def test_enqueued_points_are_data_like_any_other() -> None:
 
 
 def test_an_unknown_method_is_refused_by_name() -> None:
-    with pytest.raises(MethodError, match="'boo' is not known; choose one of auto"):
+    with pytest.raises(
+        MethodError, match=r"'boo' is not known \(did you mean 'bo'\?\); choose one of auto"
+    ):
         RayBOSampler("boo")
 
 

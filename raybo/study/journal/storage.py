@@ -32,7 +32,6 @@ from raybo.study.journal.journal import (
     LOCK_FILE,
     Contents,
     parse_journal,
-    read_journal,
 )
 from raybo.study.journal.lock import (
     checked_holder,
@@ -65,9 +64,6 @@ class Store(Protocol):
     @property
     def location(self) -> str:
         """Path or URI of the study."""
-
-    def read(self) -> Contents:
-        """Return the contents of the journal, as others see it."""
 
     def record(self) -> Record:
         """Return the record that the journal leads to, as others see it."""
@@ -133,10 +129,6 @@ class FolderStore:
     def location(self) -> str:
         """Path or URI of the study."""
         return str(self.folder)
-
-    def read(self) -> Contents:
-        """Return the contents of the journal."""
-        return read_journal(self.folder)
 
     def record(self) -> Record:
         """Return the record that the journal leads to."""
