@@ -25,7 +25,7 @@ from raybo.runtime.session import Session, Settings
 from raybo.runtime.writer import JournalWriter
 from raybo.space.parameters import Float, Int
 from raybo.space.space import Space
-from raybo.study.journal.journal import Journal
+from raybo.study.journal.journal import Journal, read_journal
 from raybo.study.journal.record import Record
 from raybo.study.journal.storage import FolderStore, Store
 from raybo.study.objective import Objective
@@ -181,7 +181,7 @@ def run(
 
 
 def recorded(folder: Path) -> Record:
-    return Record.from_contents(FolderStore(folder).read())
+    return Record.from_contents(read_journal(folder))
 
 
 def numbers(record: Record, state: State) -> list[int]:
@@ -643,7 +643,7 @@ def test_two_workers_wait_for_proposals_that_saw_every_result_where_these_cost_l
 ) -> None:
     run(tmp_path, FakeBackend(lambda x: x, seconds=0.2), workers=2)
     n_done, seen = 0, []
-    for event in FolderStore(tmp_path).read().events:
+    for event in read_journal(tmp_path).events:
         n_done += event["kind"] == "done"
         if event["kind"] == "asked" and n_done:
             seen.append((event["memo"]["results"], n_done))
@@ -757,7 +757,7 @@ def test_every_trial_among_the_best_third_of_a_rung_has_gone_on(tmp_path: Path) 
         came = ranks(record, step)
         assert all(curves[n] > step for n in came[: -(-len(came) // 3)])
     assert 3 in curves.values()
-    kinds = [event["kind"] for event in FolderStore(tmp_path).read().events]
+    kinds = [event["kind"] for event in read_journal(tmp_path).events]
     assert kinds.count("promoted") > 0
     assert kinds.count("paused") == kinds.count("promoted") + len(record.paused)
     assert "stopped_early" not in kinds
@@ -767,7 +767,7 @@ def test_an_objective_without_resume_or_checkpoint_is_stopped_for_good(tmp_path:
     forgetful = Reporting(checkpoints=False)  # takes `resume`, and never gives a checkpoint
     for name, backend, resumes in (("a", Reporting(), False), ("b", forgetful, True)):
         run(tmp_path / name, backend, resumes=resumes, **EARLY)
-        kinds = [event["kind"] for event in FolderStore(tmp_path / name).read().events]
+        kinds = [event["kind"] for event in read_journal(tmp_path / name).events]
         assert kinds.count("stopped_early") >= 10
         assert {"paused", "promoted"}.isdisjoint(kinds)
 
@@ -815,7 +815,7 @@ def test_a_coordinator_killed_between_pause_and_promotion_forgets_neither(tmp_pa
 
     def run_until(kind: str) -> None:
         def during(news: News) -> None:
-            kinds = [event["kind"] for event in FolderStore(tmp_path).read().events]
+            kinds = [event["kind"] for event in read_journal(tmp_path).events]
             if kind in kinds and recorded(tmp_path).pending:
                 raise Killed
 

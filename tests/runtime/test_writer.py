@@ -10,7 +10,7 @@ import pytest
 from raybo.runtime import writer as module
 from raybo.runtime.writer import JournalWriter
 from raybo.study.journal.compact import COMPACT_FILE, read_record
-from raybo.study.journal.journal import Journal
+from raybo.study.journal.journal import Journal, read_journal
 from raybo.study.journal.record import Record
 from raybo.study.journal.storage import FolderStore
 
@@ -25,7 +25,7 @@ def test_a_trial_is_acknowledged_once_it_is_on_disk(tmp_path: Path) -> None:
         commits = asyncio.ensure_future(writer.commit_forever())
         await writer.flush()
         assert [trial.number for trial in writer.acknowledged()] == [0]
-        assert Record.from_contents(FolderStore(tmp_path).read()).order == [0]
+        assert Record.from_contents(read_journal(tmp_path)).order == [0]
         commits.cancel()
         await writer.close()
 
