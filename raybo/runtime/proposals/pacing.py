@@ -16,9 +16,9 @@ from raybo.methods.base import EFFORTS, FULL, Effort
 CALL_SECONDS = 0.003  # what a call to a proposer costs beside its work
 INSTANT_SECONDS = 10 * CALL_SECONDS  # for shorter trials, calls are what costs most
 MAX_SPARE = 16  # proposals made for trials shorter than a call, in one call
-# Seconds that the first proposal of a call waits for the others, and that these miss new results:
-# at least this, and a share of the time of a trial, in which as large a share of the trials in
-# flight finish. The proposals of a call share one model.
+# Seconds that the first proposal of a call waits for the others, and that these miss new results,
+# while no worker waits (`longest_call`): at least this, and a share of the time of a trial, in
+# which as large a share of the trials in flight finish. The proposals of a call share one model.
 LONGEST_CALL = 10 * CALL_SECONDS
 CALL_SHARE = 0.02
 # Times the mean time per proposal, since fits and busy cores make some of them late. It trades
