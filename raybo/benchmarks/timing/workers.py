@@ -5,7 +5,8 @@
 Evaluations take lognormal times of a virtual clock, which jumps to the next event when nothing is
 left to do: an hour on 4,096 workers takes as long as its proposals. The processor time of a
 proposer passes on the virtual clock, too, so workers wait for it as they would. Peers are asked
-and told in the place of a proposer. The journal is written and synced, in no virtual time.
+and told in the place of a proposer. `bo-without-pending` is `bo` where a proposal is not shown the
+points in flight. The journal is written and synced, in no virtual time.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import asyncio
 import selectors
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -32,6 +33,7 @@ from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.terminal import single_thread, wide_console
 from raybo.benchmarks.tuners.base import Tuner, split_specs
 from raybo.benchmarks.tuners.registry import build_tuner, is_peer
+from raybo.methods.base import Data, Method, Proposal
 from raybo.methods.registry import build_method
 from raybo.runtime.coordinator import Coordinator
 from raybo.runtime.evaluations.evaluate import Evaluation
@@ -44,6 +46,7 @@ from raybo.study.journal.storage import FolderStore
 from raybo.study.objective import Objective
 from raybo.study.trial import State, TrialRecord
 
+ALONE = "-without-pending"  # ends the name of a tuner that is not shown the points in flight
 _SPREAD = 0.5  # of the logarithms of durations
 
 
@@ -110,6 +113,30 @@ class Peer:
         return Proposals(found, time.perf_counter() - start)
 
 
+@dataclass(frozen=True)
+class WithoutPending:
+    """A method that is not shown the points in flight."""
+
+    method: Method
+
+    @property
+    def lanes(self) -> int:
+        """As many as the method has."""
+        return self.method.lanes
+
+    def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
+        """Propose the point that the results so far ask for."""
+        return self.method.propose(self._shown(data), rng)
+
+    def propose_many(self, data: Data, rngs: Sequence[np.random.Generator]) -> list[Proposal]:
+        """Propose points that the results so far ask for, from one model."""
+        return [self.propose(data, rng) for rng in rngs]
+
+    def _shown(self, data: Data) -> Data:
+        memos = (*data.failed_memos, *data.pending_memos)  # fits and counts are still known
+        return replace(data, pending=data.pending[:0], pending_memos=(), failed_memos=memos)
+
+
 class SimulatedBackend:
     """Evaluations that take virtual time, and a proposer whose real time passes on that clock."""
 
@@ -174,8 +201,10 @@ def simulate(
     if is_peer(tuner):
         proposer: Proposer | Peer = Peer(build_tuner(tuner, space, seed, n_trials), space)
     else:
-        lanes = build_method(tuner, space).lanes
-        proposer = Proposer(Search(space, tuner, Objective(), seed))
+        method = build_method(tuner.removesuffix(ALONE), space)
+        lanes = method.lanes
+        shown = WithoutPending(method) if tuner.endswith(ALONE) else method
+        proposer = Proposer(Search(space, shown, Objective(), seed))
     backend = SimulatedBackend(proposer, problem, seconds, seed)
     settings = Settings(n_trials, None, None, workers, {"num_cpus": 1}, None, 0)
     header = {"name": "simulated", "mode": "min", "lanes": lanes}

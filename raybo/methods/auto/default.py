@@ -80,7 +80,7 @@ class Auto:
         return self.propose_many(data, [rng])[0]
 
     def propose_many(self, data: Data, rngs: Sequence[np.random.Generator]) -> list[Proposal]:
-        """Next points of members drawn by their shares, those of a member together."""
+        """Next points of a member drawn by its share: those of several cost as many searches."""
         if self.only is not None:
             return ask_method(self.only, data, rngs)
         if data.needs_design(self.n_init or design_size(self.space.dim)):
@@ -89,19 +89,16 @@ class Auto:
         with one_thread():
             views = self._views(data)
             share = shares(list(views), whole)
-            names = [str(rng.choice(list(share), p=list(share.values()))) for rng in rngs]
-            found: list[tuple[str, Proposal]] = []
-            for name in dict.fromkeys(names):
-                own = [rng for rng, drawn in zip(rngs, names, strict=True) if drawn == name]
-                found += self._of_member(name, views[name].data, own, found)
-            X = np.array([one.x for _, one in found])
+            member = str(rngs[0].choice(list(share), p=list(share.values())))
+            found = ask_method(self.methods[member], views[member].data, rngs)
+            X = np.array([one.x for one in found])
             expected = {name: _expected(view.gp, data, X) for name, view in views.items()}
         learnt = {name: view.memo for name, view in views.items()}
         proposals = []
-        for i, (name, one) in enumerate(found):
-            noted = {**learnt, name: learnt.get(name, {}) | one.memo}
+        for i, one in enumerate(found):
+            noted = {**learnt, member: learnt.get(member, {}) | one.memo}
             memo = {
-                "member": name,
+                "member": member,
                 "shares": {name: round(part, 3) for name, part in share.items()},
                 "expected": {name: pairs[i] for name, pairs in expected.items()},
                 NOTED: {name: memo for name, memo in noted.items() if memo},
@@ -109,24 +106,6 @@ class Auto:
             proposals.append(Proposal(x=one.x, memo=memo))
             learnt = {}  # noted with the first
         return proposals
-
-    def _of_member(
-        self,
-        name: str,
-        data: Data,
-        rngs: Sequence[np.random.Generator],
-        before: Sequence[tuple[str, Proposal]],
-    ) -> list[tuple[str, Proposal]]:
-        """Proposals of a member, one for each generator, given those before."""
-        found: list[tuple[str, Proposal]] = []
-        while len(found) < len(rngs):
-            pending = [*before, *found]
-            X = np.array([one.x for _, one in pending]).reshape(-1, self.space.dim)
-            memos = [one.memo if owner == name else {} for owner, one in pending]
-            seen = data.after(data.number, X, memos) if pending else data
-            more = ask_method(self.methods[name], seen, rngs[len(found) :])
-            found += [(name, one) for one in more]
-        return found
 
     def beliefs(self, data: Data) -> list[tuple[float, GP]]:
         """The models of the members, each with its share."""

@@ -95,6 +95,7 @@ class Rembo:
             f = untried_image(success.weigh(f), embedding.images, self.space, data)
             region = embedding.region(own, own.effort.n_screened, rng)
             z = self._maximizer(view, embedding, own, rng)(f, region, rng)
+            z = embedding.untried(z, data, own, rng)
         return embedding.proposal(z, memo | success.memo)
 
     def _model(

@@ -159,6 +159,18 @@ def test_a_finite_space_is_searched_until_it_is_exhausted() -> None:
     assert len({tuple(t.config.values()) for t in optimizer.trials}) == 6
 
 
+@pytest.mark.parametrize("space", [Space({"a": Float(-1.0, 1.0), "b": Float(-1.0, 1.0)}), Box(2)])
+def test_every_trial_is_a_new_point_of_the_embedding_also_where_a_corner_is_best(
+    space: Space | Box,
+) -> None:
+    optimizer = Optimizer(space, method="rembo", seed=1)
+    for _ in range(20):
+        trial = optimizer.ask()
+        a, b = trial.config.values() if isinstance(space, Space) else trial.config["x"][:2]
+        assert "replaced" not in trial.memo
+        optimizer.tell(trial, a + b)
+
+
 @pytest.mark.slow
 def test_the_default_finds_branin_in_a_billion_dimensions() -> None:
     # Measured: below 1e-4 after 120 evaluations in 10 of 10 seeds.
