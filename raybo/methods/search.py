@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -89,6 +90,29 @@ def untried_image(
         return f
     zero = untried(lambda X: X.new_zeros(len(X)), space, data)
     return Barred(f, lambda Z: np.isneginf(values(zero, images(Z))))
+
+
+def new_point(
+    z: Array,
+    others: Iterable[Array],
+    images: Callable[[Array], Array],
+    space: AnySpace,
+    data: Data,
+    own: Data,
+) -> Array:
+    """Return z, or the first of the `others` where the image of z was proposed before.
+
+    A corner of the space can be the image of many points, and a model that is sure of it would
+    propose it for ever. `own` holds the points of which `data` are the images.
+    """
+    tried = data if space.dense else own
+    parts = [part for part in (tried.X, tried.failed, tried.pending) if len(part)]
+
+    def is_new(point: Array) -> bool:
+        row = images(point[None])[0] if space.dense else point
+        return not any((part == row).all(axis=1).any() for part in parts)
+
+    return next(filter(is_new, chain([z], others)), z)
 
 
 def allowed(f: Acquisition, space: AnySpace) -> Acquisition:

@@ -27,7 +27,7 @@ from raybo.methods.in_turn import best_in_turn
 from raybo.methods.model import fitted_gp, with_pending
 from raybo.methods.options import check_count, require_unconditional
 from raybo.methods.rembo.embedding import require_embeddable
-from raybo.methods.search import untried_image, weighed_acquisition
+from raybo.methods.search import new_point, untried_image, weighed_acquisition
 from raybo.space.any_space import AnySpace
 from raybo.space.box import Box
 from raybo.space.design import design_size
@@ -93,7 +93,9 @@ class Bins:
                 f = weighed_acquisition(gp, "log_ei", own, success)
                 f = untried_image(f, bins.images, self.space, data)
                 search = Lbfgsb(own.effort.n_starts, own.effort.max_evaluations)
-                U = search(f, bins.region(own, rngs[0]), rngs[0])[None]
+                u = search(f, bins.region(own, rngs[0]), rngs[0])
+                drawn = (rngs[0].random(bins.d) for _ in range(own.n_rows))
+                U = new_point(u, drawn, bins.images, self.space, data, own)[None]
         memo |= success.memo
         return [bins.proposal(u, {} if i else memo) for i, u in enumerate(U)]
 

@@ -133,21 +133,6 @@ class Embedding:
         """Return the data of the points of this embedding, with z in place of their rows."""
         return data.only(lambda memo: len(memo.get("z", ())) == self.d, self._points)
 
-    def untried(self, z: Array, data: Data, own: Data, rng: np.random.Generator) -> Array:
-        """Return z, or a random point where one with the image of z was proposed before.
-
-        A corner of the space is the image of many z, and a model that is sure of it would propose
-        it for ever. `own` holds the points of this embedding, `data` those of the study.
-        """
-        tried = data if self.space.dense else own
-        parts = [part for part in (tried.X, tried.failed, tried.pending) if len(part)]
-        for _ in range(sum(map(len, parts))):
-            row = self.images(z[None])[0] if self.space.dense else z
-            if not any((part == row).all(axis=1).any() for part in parts):
-                break
-            z = self.from_cube(rng.random(self.d))
-        return z
-
     def success(self, data: Data) -> Feasibility:
         """What the points z in `data` say of where trials succeed."""
         return feasibility(Matern52(self.d, scaled=True), data)

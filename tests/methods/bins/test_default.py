@@ -160,6 +160,11 @@ def test_a_finite_space_is_searched_until_it_is_exhausted() -> None:
     assert len({tuple(t.config.values()) for t in optimizer.trials}) == 6
 
 
+def test_every_trial_is_a_new_point_of_the_bins_also_where_a_corner_is_best() -> None:
+    optimizer = run(Box(2), lambda c: float(c["x"][0] + c["x"][1]), 20)
+    assert not any("replaced" in trial.memo for trial in optimizer.trials)
+
+
 @pytest.mark.parametrize("seeds", [1, pytest.param(5, marks=pytest.mark.slow)])
 def test_a_bowl_in_very_many_dimensions_is_found(seeds: int) -> None:
     """Far below what as many random points find, in the median of the seeds."""
