@@ -17,6 +17,10 @@ points: where a result has come since the last ask, where proposals share one mo
 many are asked for at a time, as a coordinator of a thousand workers does.
 
 Growth: a journal of many trials: what it takes to write, to resume, to show and to report.
+
+Tune: what Ray Tune's documentation says of its own pace ("Tune: scalability and overhead
+benchmarks"), and instant trials of random points with Tune and with raybo on this machine, one
+for each core at a time. A thousand trials of Tune are a thousand processes.
 """
 
 from __future__ import annotations
@@ -43,6 +47,7 @@ from raybo.methods.base import LEAST
 from raybo.methods.registry import build_method
 from raybo.result import Result, load_result
 from raybo.runtime.optimize import optimize
+from raybo.space.parameters import Float
 from raybo.study.journal.compact import COMPACT_FILE, compact
 from raybo.study.journal.journal import JOURNAL_FILE, Journal, read_journal
 from raybo.study.journal.record import Record
@@ -50,13 +55,20 @@ from raybo.study.study import MOST_AT_ONCE, Study
 from raybo.study.trial import State, Trial
 from raybo.views.status import status_of
 
-PARTS = ("slots", "results", "kills", "proposals", "growth")
+PARTS = ("slots", "results", "kills", "proposals", "growth", "tune")
+_PUBLISHED = {
+    "trials per second on 16 CPUs": "14",
+    "busy share of 1,000 trials of 100 s at once": "60%",
+    "results per second": "50 to 100",
+}
 _PROBLEM = "hartmann6"
 _SPREAD = 0.5  # of the logarithms of durations
 _ASKS = 6
 _BATCH = 100  # events of a group commit
 _PROCESSES = 10  # of which one is killed
 _MANY, _INSTANT = 20_000, 0.05  # trials, and their seconds: a thousand slots end 20,000 a second
+
+_TUNE_TRIALS = 200  # with either tool: Tune takes a minute for them
 
 Row = tuple[str, str]
 
@@ -240,6 +252,40 @@ def measure_growth(n_trials: int) -> Iterator[Row]:
         yield f"{name}: size of the report", f"{report.stat().st_size / 1e6:.1f} MB"
 
 
+def measure_tune(n_trials: int) -> Iterator[Row]:
+    """Yield Ray Tune's published figures, and its pace and raybo's with instant trials."""
+    from ray import tune  # noqa: PLC0415  (loads pandas and pyarrow)
+
+    from raybo.benchmarks.timing.tuner import fit  # noqa: PLC0415
+
+    for what, figure in _PUBLISHED.items():
+        yield f"Ray Tune, published: {what}", figure
+    cores = os.cpu_count() or 1
+    os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+    init: Any = ray.init
+    init(address="local", num_cpus=cores, include_dashboard=False, log_to_driver=False,
+         logging_level="ERROR")  # fmt: skip
+
+    def instant(config: Mapping[str, Any]) -> dict[str, float]:
+        return {"loss": float(config["x"])}
+
+    def with_tune(n: int) -> float:
+        return fit(instant, {"x": tune.uniform(0.0, 1.0)}, None, n, cores)[1]
+
+    def with_raybo(n: int) -> float:
+        start = time.perf_counter()
+        with tempfile.TemporaryDirectory() as folder:
+            optimize(instant, {"x": Float(0.0, 1.0)}, metric="loss", method="random", max_trials=n,
+                     workers=cores, storage=folder, progress=False)  # fmt: skip
+        return time.perf_counter() - start
+
+    for name, run in (("Ray Tune", with_tune), ("raybo", with_raybo)):
+        run(2 * cores)  # starts processes
+        rate = n_trials / run(n_trials)
+        yield f"{name}: instant trials per second, {n_trials} on {cores} cores", f"{rate:.1f}"
+    ray.shutdown()
+
+
 def _both(work: Callable[[], Any]) -> str:
     clock, cpu = time.perf_counter(), time.process_time()
     work()
@@ -263,7 +309,7 @@ def command(
     results: str,
     journal: int,
 ) -> None:
-    """Measure a study of a thousand workers: slots, results, kills, proposals, growth."""
+    """Measure a study of a thousand workers: slots, results, kills, proposals, growth, Tune."""
     single_thread()
     table = Table(title=f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     table.add_column("what")
@@ -278,6 +324,7 @@ def command(
             row for n in results.split(",") for row in measure_proposals(method, int(n), workers)
         ),
         "growth": lambda: measure_growth(journal),
+        "tune": lambda: measure_tune(_TUNE_TRIALS),
     }
     for part in (only,) if only else PARTS:
         for row in rows[part]():
