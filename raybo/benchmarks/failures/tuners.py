@@ -184,20 +184,16 @@ class Botorch:
             LogProbabilityOfFeasibility,
         )
         from botorch.fit import fit_gpytorch_mll  # noqa: PLC0415
-        from botorch.models import ModelListGP, SingleTaskGP  # noqa: PLC0415
+        from botorch.models import SingleTaskGP  # noqa: PLC0415
         from botorch.optim.optimize import optimize_acqf  # noqa: PLC0415
         from gpytorch.mlls import ExactMarginalLogLikelihood  # noqa: PLC0415
 
         X = torch.tensor(np.array(self._rows), dtype=torch.float64)
         Y = torch.tensor([[-(e.value or 0.0), *e.excess] for e in self._found]).double()
-        models = []
-        for y in Y.T:
-            model = SingleTaskGP(X, y.unsqueeze(-1))
-            fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-            models.append(model)
+        model = SingleTaskGP(X, Y)  # a process for each outcome, in one batch
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
         allowed = [e.allowed for e in self._found]
         bounds = dict.fromkeys(range(1, Y.shape[1]), (None, 0.0))
-        model = ModelListGP(*models)
         if any(allowed):
             best = Y[allowed, 0].max()
             f: Any = LogConstrainedExpectedImprovement(model, best, 0, bounds, maximize=True)
