@@ -61,6 +61,18 @@ def write_csv(trials: list[Trial], folder: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def test_a_time_beyond_all_dates_is_none_in_a_dataframe() -> None:
+    pytest.importorskip("pandas")
+    config = {"value": 0.5, "net": {"none": {}}, "opt": {"lr": 0.1}}
+    trials = [
+        Trial(0, config, 3.0, State.DONE, started=1.0, finished=3.5),
+        Trial(1, config, 3.0, State.DONE, started=1e14, finished=1e300),
+    ]
+    frame = make(trials).to_dataframe()
+    assert frame["started"].isna().tolist() == [False, True]
+    assert frame["finished"].isna().tolist() == [False, True]
+
+
 def test_a_dataframe_has_a_column_per_path(tmp_path: Path) -> None:
     pytest.importorskip("pandas")
     frame = make(TRIALS[::-1]).to_dataframe()[::-1].reset_index()  # the first has no rank

@@ -59,14 +59,16 @@ def write_table(outcome: Outcome, to: str, path: Path, raw: bool = False) -> Non
 def frame_of(outcome: Outcome) -> pd.DataFrame:
     """Return a table of the trials: fields, parameters in the order of the space, extras.
 
-    Its columns are those of `outcome.rows()`; times are dates in UTC.
+    Its columns are those of `outcome.rows()`; times are dates in UTC, none where a damaged journal
+    has a time beyond all dates.
     """
     import pandas as pd  # noqa: PLC0415  (slow to import, seldom needed)
 
     frame = pd.DataFrame(outcome.rows())
     for name in ("started", "finished"):
         if name in frame:
-            frame[name] = pd.to_datetime(frame[name], unit="s", utc=True).dt.round("us")
+            times = pd.to_datetime(frame[name], unit="s", utc=True, errors="coerce")
+            frame[name] = times.dt.round("us")
     columns = outcome.space.columns if outcome.space.dense else ()
     places = {column.name: place for place, column in enumerate(columns, start=1)}
 

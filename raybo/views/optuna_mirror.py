@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 from collections.abc import Mapping
@@ -142,8 +143,9 @@ def _optuna_trial(
         user_attrs={**others, **trial.extra, **reason, "number": trial.number},
     )
     if trial.started is not None and trial.finished is not None:
-        made.datetime_start = datetime.fromtimestamp(trial.started)
-        made.datetime_complete = datetime.fromtimestamp(trial.finished)
+        with contextlib.suppress(ValueError, OverflowError, OSError):  # beyond all dates
+            span = [datetime.fromtimestamp(time) for time in (trial.started, trial.finished)]
+            made.datetime_start, made.datetime_complete = span
     return made
 
 
