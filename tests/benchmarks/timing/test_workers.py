@@ -3,12 +3,15 @@ from __future__ import annotations
 import asyncio
 import time
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.terminal import THREAD_VARIABLES
-from raybo.benchmarks.timing.workers import command, simulate, virtual_loop
+from raybo.benchmarks.timing.workers import WithoutPending, command, simulate, virtual_loop
+from raybo.methods.base import Data, Proposal
+from raybo.study.study import Study
 
 PROBLEM = get_problem("hartmann6")
 
@@ -39,6 +42,22 @@ def test_a_model_learns_from_simulated_results() -> None:
     found, drawn = (simulate(PROBLEM, tuner, 4, 40, 60.0, 1) for tuner in ("bo", "random"))
     assert len(found.losses) == 40
     assert min(found.losses[20:]) < min(drawn.losses)
+
+
+def test_a_method_without_pending_points_proposes_as_if_none_were_in_flight() -> None:
+    space, seen = PROBLEM.build_space(), []
+
+    class Watching:
+        lanes = 1
+
+        def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
+            seen.append((len(data.pending), data.n_rows))
+            return Proposal(x=rng.random(space.dim))
+
+    study = Study(space, WithoutPending(Watching()))
+    for _ in range(3):
+        study.ask()
+    assert seen == [(0, 0), (0, 1), (0, 2)]
 
 
 def test_a_peer_is_asked_and_told_in_the_place_of_a_proposer() -> None:
