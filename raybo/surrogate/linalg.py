@@ -69,7 +69,6 @@ def extend_cholesky(chol: Tensor, cross: Tensor, corner: Tensor) -> Tensor:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Run torch, numpy and scipy on one thread, as small solves want, and restore them after."""
-    keep_freed_memory()
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -84,16 +83,6 @@ def _thread_pools() -> ThreadpoolController:
     """Find the libraries that have threads: it takes 20 ms, setting them 0.1 ms."""
     importlib.import_module("scipy.linalg")  # whose own is found only if it is loaded
     return ThreadpoolController()
-
-
-@cache
-def keep_freed_memory() -> None:
-    """Have the process keep memory that arrays free, some 60 MB of it, for those that follow.
-
-    glibc returns the memory of a large array to the system unless a larger one was freed before,
-    and new memory takes longer than arithmetic: a fit to 300 or 500 rows takes 1.5 times as long.
-    """
-    np.empty(31 << 17)  # 31 MB, freed at once; beyond 32 MB it would not count
 
 
 def with_slope(x: Tensor, value: Tensor, slope: Tensor) -> Tensor:
