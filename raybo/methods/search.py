@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import chain
+from typing import Protocol
 
 import numpy as np
 
@@ -92,27 +92,37 @@ def untried_image(
     return Barred(f, lambda Z: np.isneginf(values(zero, images(Z))))
 
 
+class Embeds(Protocol):
+    """A small space whose points have images in the space of a study."""
+
+    @property
+    def space(self) -> AnySpace:
+        """The space of the study."""
+
+    def images(self, Z: Array, /) -> Array:
+        """Rows (n, D) of the unit cube that the rows of Z (n, d) map to."""
+
+    def drawn(self, rng: np.random.Generator) -> Array:
+        """Return a random point (d,)."""
+
+
 def new_point(
-    z: Array,
-    others: Iterable[Array],
-    images: Callable[[Array], Array],
-    space: AnySpace,
-    data: Data,
-    own: Data,
+    z: Array, embedding: Embeds, data: Data, own: Data, rng: np.random.Generator
 ) -> Array:
-    """Return z, or the first of the `others` where the image of z was proposed before.
+    """Return z, or a point that is drawn where the image of z was proposed before.
 
     A corner of the space can be the image of many points, and a model that is sure of it would
-    propose it for ever. `own` holds the points of which `data` are the images.
+    propose it for ever. `own` holds the points whose images `data` holds.
     """
-    tried = data if space.dense else own
+    dense = embedding.space.dense
+    tried = data if dense else own
     parts = [part for part in (tried.X, tried.failed, tried.pending) if len(part)]
-
-    def is_new(point: Array) -> bool:
-        row = images(point[None])[0] if space.dense else point
-        return not any((part == row).all(axis=1).any() for part in parts)
-
-    return next(filter(is_new, chain([z], others)), z)
+    for _ in range(sum(map(len, parts))):
+        row = embedding.images(z[None])[0] if dense else z
+        if not any((part == row).all(axis=1).any() for part in parts):
+            break
+        z = embedding.drawn(rng)
+    return z
 
 
 def allowed(f: Acquisition, space: AnySpace) -> Acquisition:

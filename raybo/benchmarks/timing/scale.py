@@ -67,8 +67,7 @@ _ASKS = 6
 _BATCH = 100  # events of a group commit
 _PROCESSES = 10  # of which one is killed
 _MANY, _INSTANT = 20_000, 0.05  # trials, and their seconds: a thousand slots end 20,000 a second
-
-_TUNE_TRIALS = 200  # with either tool: Tune takes a minute for them
+_TUNE_TRIALS = 200  # with either tool: they take seconds
 
 Row = tuple[str, str]
 
@@ -116,9 +115,7 @@ def _run(
         return problem.objective(config)
 
     os.environ.setdefault("RAY_worker_niceness", "0")  # as in `raybo bench throughput`
-    init: Any = ray.init
-    init(address="local", num_cpus=processes, include_dashboard=False, log_to_driver=False,
-         logging_level="ERROR")  # fmt: skip
+    _start_ray(processes)
     with tempfile.TemporaryDirectory() as folder:
         began = time.time()
         result = optimize(
@@ -133,6 +130,12 @@ def _run(
         )
     ray.shutdown()
     return result, began
+
+
+def _start_ray(cpus: int) -> None:
+    init: Any = ray.init
+    init(address="local", num_cpus=cpus, include_dashboard=False, log_to_driver=False,
+         logging_level="ERROR")  # fmt: skip
 
 
 def measure_kills(workers: int, n_before: int, seconds: float, method: str) -> Iterator[Row]:
@@ -262,9 +265,7 @@ def measure_tune(n_trials: int) -> Iterator[Row]:
         yield f"Ray Tune, published: {what}", figure
     cores = os.cpu_count() or 1
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
-    init: Any = ray.init
-    init(address="local", num_cpus=cores, include_dashboard=False, log_to_driver=False,
-         logging_level="ERROR")  # fmt: skip
+    _start_ray(cores)
 
     def instant(config: Mapping[str, Any]) -> dict[str, float]:
         return {"loss": float(config["x"])}

@@ -15,7 +15,7 @@ import asyncio
 import selectors
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -46,7 +46,7 @@ from raybo.study.journal.storage import FolderStore
 from raybo.study.objective import Objective
 from raybo.study.trial import State, TrialRecord
 
-ALONE = "-without-pending"  # ends the name of a tuner that is not shown the points in flight
+WITHOUT_PENDING = "-without-pending"  # ends the names of tuners made so
 _SPREAD = 0.5  # of the logarithms of durations
 
 
@@ -126,15 +126,9 @@ class WithoutPending:
 
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
         """Propose the point that the results so far ask for."""
-        return self.method.propose(self._shown(data), rng)
-
-    def propose_many(self, data: Data, rngs: Sequence[np.random.Generator]) -> list[Proposal]:
-        """Propose points that the results so far ask for, from one model."""
-        return [self.propose(data, rng) for rng in rngs]
-
-    def _shown(self, data: Data) -> Data:
         memos = (*data.failed_memos, *data.pending_memos)  # fits and counts are still known
-        return replace(data, pending=data.pending[:0], pending_memos=(), failed_memos=memos)
+        shown = replace(data, pending=data.pending[:0], pending_memos=(), failed_memos=memos)
+        return self.method.propose(shown, rng)
 
 
 class SimulatedBackend:
@@ -201,10 +195,11 @@ def simulate(
     if is_peer(tuner):
         proposer: Proposer | Peer = Peer(build_tuner(tuner, space, seed, n_trials), space)
     else:
-        method = build_method(tuner.removesuffix(ALONE), space)
+        method = build_method(tuner.removesuffix(WITHOUT_PENDING), space)
+        if tuner.endswith(WITHOUT_PENDING):
+            method = WithoutPending(method)
         lanes = method.lanes
-        shown = WithoutPending(method) if tuner.endswith(ALONE) else method
-        proposer = Proposer(Search(space, shown, Objective(), seed))
+        proposer = Proposer(Search(space, method, Objective(), seed))
     backend = SimulatedBackend(proposer, problem, seconds, seed)
     settings = Settings(n_trials, None, None, workers, {"num_cpus": 1}, None, 0)
     header = {"name": "simulated", "mode": "min", "lanes": lanes}

@@ -93,11 +93,10 @@ class Bins:
                 f = weighed_acquisition(gp, "log_ei", own, success)
                 f = untried_image(f, bins.images, self.space, data)
                 search = Lbfgsb(own.effort.n_starts, own.effort.max_evaluations)
-                u = search(f, bins.region(own, rngs[0]), rngs[0])
-                drawn = (rngs[0].random(bins.d) for _ in range(own.n_rows))
-                U = new_point(u, drawn, bins.images, self.space, data, own)[None]
+                U = search(f, bins.region(own, rngs[0]), rngs[0])[None]
         memo |= success.memo
-        return [bins.proposal(u, {} if i else memo) for i, u in enumerate(U)]
+        found = [new_point(u, bins, data, own, rng) for u, rng in zip(U, rngs, strict=False)]
+        return [bins.proposal(u, {} if i else memo) for i, u in enumerate(found)]
 
     def partition(self, data: Data) -> Partition:
         """The bins of all points so far of the lane of trial `data.number`."""

@@ -95,8 +95,7 @@ class Rembo:
             f = untried_image(success.weigh(f), embedding.images, self.space, data)
             region = embedding.region(own, own.effort.n_screened, rng)
             z = self._maximizer(view, embedding, own, rng)(f, region, rng)
-        drawn = (embedding.from_cube(rng.random(self.dim)) for _ in range(own.n_rows))
-        z = new_point(z, drawn, embedding.images, self.space, data, own)
+        z = new_point(z, embedding, data, own, rng)
         return embedding.proposal(z, memo | success.memo)
 
     def _model(
