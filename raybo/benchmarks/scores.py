@@ -56,33 +56,33 @@ def scales(records: Sequence[Record], cache: Path) -> dict[str, Scale]:
     records
         Runs; where a problem's best value is not known, the best of its runs stands for it.
     cache
-        JSON file of medians and best values of random configs; missing ones are computed and
-        added.
+        JSON file of medians, and of the best values of random configs; missing ones are computed
+        and added, so that records are scored without the data of their problems.
     """
     stored = json.loads(cache.read_text(encoding="utf-8")) if cache.exists() else {}
     found = {}
     for name in dict.fromkeys(record.cell.problem for record in records):
-        problem = get_problem(name)
-        loss = Objective(problem.mode).loss
-        median, best = problem.median, problem.optimum
-        if median is None:
-            if name not in stored:
-                stored[name] = _random_values(name)
-                cache.parent.mkdir(parents=True, exist_ok=True)
-                cache.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
-            median = stored[name]["median"]
-        if best is None:
-            runs = [best_loss(r, r.cell.evaluations) for r in records if r.cell.problem == name]
-            drawn = [loss(stored[name]["best"])] if name in stored else []
-            found[name] = Scale(min(*runs, *drawn), loss(median), known=False)
+        runs = [record for record in records if record.cell.problem == name]
+        loss = Objective(runs[0].mode).loss
+        if name not in stored:
+            stored[name] = _known_values(name)
+            cache.parent.mkdir(parents=True, exist_ok=True)
+            cache.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+        median = loss(stored[name]["median"])
+        optimum = next((run.optimum for run in runs if run.optimum is not None), None)
+        if optimum is None:
+            losses = [best_loss(run, run.cell.evaluations) for run in runs]
+            found[name] = Scale(min(*losses, loss(stored[name]["best"])), median, known=False)
         else:
-            found[name] = Scale(loss(rounded(best)), loss(median))
+            found[name] = Scale(loss(rounded(optimum)), median)
     return found
 
 
-def _random_values(name: str) -> dict[str, float]:
-    """Return median and best value, without noise, of random configs."""
+def _known_values(name: str) -> dict[str, float]:
+    """Return the median of a problem, and where it has none those of random configs."""
     problem = get_problem(name)
+    if problem.median is not None:
+        return {"median": problem.median}
     space, loss = problem.space, Objective(problem.mode).loss
     rows = space.sample(_RANDOM_CONFIGS, np.random.default_rng(_SEED))
     losses = [loss(float(problem.objective(space.decode(row)))) for row in rows]

@@ -59,10 +59,11 @@ def test_a_noisy_run_is_scored_by_what_it_recommends_without_the_noise():
     assert Scores.of([run], scale, 1).regrets == {}
 
 
-def test_scales_use_what_is_known_and_estimate_the_rest(tmp_path, monkeypatch):
+def test_scales_use_what_is_known_and_estimate_the_rest(tmp_path):
     cache = tmp_path / "deep" / "medians.json"
-    found = scales([record("branin", "a", 0, [50.0])], cache)["branin"]
     problem = get_problem("branin")
+    run = record("branin", "a", 0, [50.0], optimum=problem.optimum)
+    found = scales([run], cache)["branin"]
     values = [
         problem.objective(problem.space.decode(row))
         for row in problem.space.sample(4000, np.random.default_rng(1))
@@ -72,15 +73,22 @@ def test_scales_use_what_is_known_and_estimate_the_rest(tmp_path, monkeypatch):
     stored = json.loads(cache.read_text())
     assert stored["branin"]["median"] == found.median
     cache.write_text(json.dumps({"branin": {"median": 7.0, "best": 1.0}}))
-    assert scales([record("branin", "a", 0, [50.0])], cache)["branin"].median == 7.0
+    assert scales([run], cache)["branin"].median == 7.0
+
+
+def test_records_are_scored_without_the_data_of_their_problem(tmp_path):
+    cache = tmp_path / "medians.json"
+    cache.write_text(json.dumps({"gone-with-its-package": {"median": 7.0}}))
+    run = record("gone-with-its-package", "a", 0, [50.0], optimum=2.0)
+    assert scales([run], cache)["gone-with-its-package"] == Scale(2.0, 7.0)
 
 
 def test_without_a_known_optimum_the_best_of_all_runs_stands_for_it(tmp_path):
     cache = tmp_path / "medians.json"
     cache.write_text(json.dumps({"svm-mdrr": {"median": 7.0, "best": 1.0}}))
-    runs = [record("svm-mdrr", "a", seed, [3.0 - seed]) for seed in range(2)]
+    runs = [record("svm-mdrr", "a", seed, [3.0 - seed], optimum=None) for seed in range(2)]
     assert scales(runs, cache)["svm-mdrr"] == Scale(1.0, 7.0, known=False)
-    runs.append(record("svm-mdrr", "a", 2, [0.5]))
+    runs.append(record("svm-mdrr", "a", 2, [0.5], optimum=None))
     assert scales(runs, cache)["svm-mdrr"].best == 0.5
 
 
