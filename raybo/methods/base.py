@@ -247,7 +247,6 @@ class Proposal:
     # JSON; comes back in Data.memos, with "replaced": True if Study evaluated another point
     # because this one had been proposed before.
     memo: dict[str, Any] = field(default_factory=dict)
-    again: bool = False  # x is the row of a told point, to be evaluated once more
 
 
 def proposals_at(X: Array, memo: dict[str, Any]) -> list[Proposal]:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from raybo.arrays import Array, Indices
+from raybo.arrays import Array
 from raybo.lazy import Tensor, torch
 from raybo.methods.base import FULL, Data, Method
 from raybo.space.any_space import AnySpace
@@ -161,15 +161,6 @@ def incumbent(gp: GP, data: Data) -> Tensor:
     if not data.feasible.any():
         return fitted[..., :n].amax(-1)
     return fitted[..., :n][..., torch.as_tensor(data.feasible)].amin(-1)
-
-
-def by_expectation(gp: GP, data: Data) -> Indices:
-    """Told rows (n,) by their posterior means, least first; those within all bounds before others.
-
-    A lucky result of a noisy objective counts as what the rows around it say of it.
-    """
-    expected = gp.fitted()[: len(data.loss)].cpu().numpy()
-    return np.lexsort((data.loss, expected, ~data.feasible))
 
 
 def with_pending(gp: GP, data: Data, walls: Array | None = None) -> GP:

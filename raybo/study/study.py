@@ -146,9 +146,6 @@ class Study:
 
     def _add(self, number: int, proposal: Proposal, rng: np.random.Generator) -> Trial:
         """Add the trial of a proposal, or of another point near it if it cannot be evaluated."""
-        if proposal.again:
-            known = next(t for t in self.trials.values() if self._is_at(t, proposal.x))
-            return self.add(Trial(number, known.config, memo=dict(proposal.memo)))
         config = self.space.decode(proposal.x) if proposal.config is None else proposal.config
         memo = dict(proposal.memo)
         moved = self._allowed(config)
@@ -394,9 +391,6 @@ class Study:
 
     def _row(self, number: int) -> Array:
         return self._rows[self._places[number]] if self.space.dense else np.empty(0)
-
-    def _is_at(self, trial: Trial, row: Array | None) -> bool:
-        return row is not None and np.array_equal(self._row(trial.number), row)
 
     def _stack(self, trials: list[Trial]) -> Array:
         if not self.space.dense:

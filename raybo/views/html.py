@@ -223,9 +223,6 @@ def _members(sheet: Sheet) -> Section | None:
     by = [t.memo["member"] for t in members.trials]
     counts = ", ".join(f"{name} {by.count(name)}" for name in members.names)
     note = f"Proposals: {counts}."
-    again = sum("again" in t.memo for t in members.trials)
-    if again:
-        note += f" Repeats of a config, where values are noisy: {again}."
     leader, share = members.leader
     if share < _CLEAR_LEAD:
         note += " All explain the results about equally well."

@@ -29,7 +29,6 @@ from raybo.methods.egp.default import Egp
 from raybo.methods.local.default import Local
 from raybo.methods.model import Modelled, in_losses
 from raybo.methods.options import check_choice, check_count
-from raybo.methods.repeats import repeats
 from raybo.space.any_space import AnySpace
 from raybo.space.design import design_point, design_size
 from raybo.surrogate.gp import GP
@@ -91,8 +90,7 @@ class Auto:
             views = self._views(data)
             share = shares(list(views), whole)
             member = str(rngs[0].choice(list(share), p=list(share.values())))
-            view = views[member]
-            found = with_repeats(ask_method(self.methods[member], view.data, rngs), view)
+            found = ask_method(self.methods[member], views[member].data, rngs)
             X = np.array([one.x for one in found])
             expected = {name: _expected(view.gp, data, X) for name, view in views.items()}
         learnt = {name: view.memo for name, view in views.items()}
@@ -104,8 +102,8 @@ class Auto:
                 "shares": {name: round(part, 3) for name, part in share.items()},
                 "expected": {name: pairs[i] for name, pairs in expected.items()},
                 NOTED: {name: memo for name, memo in noted.items() if memo},
-            } | ({"again": True} if one.again else {})
-            proposals.append(replace(one, memo=memo))
+            }
+            proposals.append(Proposal(x=one.x, memo=memo))
             learnt = {}  # noted with the first
         return proposals
 
@@ -163,20 +161,6 @@ def view_of(name: str, method: Modelled, data: Data) -> View:
     gp, memo = method.model(seen)
     # When it proposes, it finds the fit of just now among its notes, and does not repeat it.
     return View(replace(seen, pending_memos=(*seen.pending_memos, memo)), gp, memo)
-
-
-def with_repeats(found: list[Proposal], view: View) -> list[Proposal]:
-    """A member's proposals, or repeats of told rows in their place where these tell more.
-
-    What the member noted of a point that is not evaluated is left out.
-    """
-    X = np.array([one.x for one in found])
-    rows = repeats(view.gp, view.data, X)
-    known = view.data.X
-    return [
-        one if row < 0 else Proposal(x=known[row], again=True)
-        for one, row in zip(found, rows, strict=True)
-    ]
 
 
 def _expected(gp: GP, data: Data, X: Array) -> list[list[float]]:

@@ -20,13 +20,7 @@ from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.methods.base import Data, Proposal, proposals_at
 from raybo.methods.in_turn import best_in_turn
 from raybo.methods.local.trust_region import LENGTH, confine, length_of
-from raybo.methods.model import (
-    by_expectation,
-    fitted_gp,
-    mixed_kernel,
-    unordered_columns,
-    with_pending,
-)
+from raybo.methods.model import fitted_gp, mixed_kernel, unordered_columns, with_pending
 from raybo.methods.options import check_count, require_flat
 from raybo.methods.search import search_region, success_of, untried, weighed_acquisition
 from raybo.space.any_space import AnySpace
@@ -60,8 +54,8 @@ class Local:
         with one_thread():
             gp, memo = self.model(data)
             success = success_of(self.space, data)
-            length, centre = length_of(data), data.X[by_expectation(gp, data)[0]]
             gp = with_pending(gp, data, success.walls)
+            length, centre = length_of(data), data.best_rows(1)[0]
             unordered = unordered_columns(self.space)
 
             def confined(whole: Region, rng: np.random.Generator) -> Region:
