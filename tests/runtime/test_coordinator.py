@@ -638,10 +638,25 @@ def test_one_worker_waits_for_every_result(tmp_path: Path, seconds: float) -> No
     assert [t.memo["results"] for t in recorded(tmp_path).trials] == list(range(8))
 
 
+class OneAfterTheOther(FakeBackend):
+    """Of two workers, none ends a trial before the other has its next one; 10 trials."""
+
+    def submit(self, attempt: str, config: Any, resources: Any, begin: Any = None) -> Any:
+        handle = super().submit(attempt, config, resources, begin)
+        return *handle, len(self.begins)
+
+    async def evaluation(self, handle: Any) -> Evaluation | Failure:
+        *rest, submitted = handle
+        ended = await super().evaluation(tuple(rest))
+        while len(self.begins) < min(submitted + 1, 10):
+            await asyncio.sleep(0.001)
+        return ended
+
+
 def test_two_workers_wait_for_proposals_that_saw_every_result_where_these_cost_little(
     tmp_path: Path,
 ) -> None:
-    run(tmp_path, FakeBackend(lambda x: x, seconds=0.2), workers=2)
+    run(tmp_path, OneAfterTheOther(lambda x: x, seconds=0.2), workers=2, max_trials=10)
     n_done, seen = 0, []
     for event in read_journal(tmp_path).events:
         n_done += event["kind"] == "done"
