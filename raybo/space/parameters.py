@@ -18,7 +18,7 @@ import numpy as np
 from raybo.errors import SpaceError
 from raybo.space.foreign import translate
 from raybo.space.grid import EXACT, Array, Grid
-from raybo.space.values import as_float, as_int, listed, same, to_json
+from raybo.space.values import as_float, as_int, is_scalar, listed, same, to_json
 
 
 @dataclass(frozen=True)
@@ -255,8 +255,8 @@ class Categorical:
             raise SpaceError(f"values must be a list, got {self.values!r}")
         if not self.values:
             raise SpaceError("values is empty; give at least one")
-        for i, value in enumerate(self.values):
-            if any(same(value, other) for other in self.values[:i]):
+        for k, value in enumerate(self.values):
+            if self.rank(value) < k:
                 raise SpaceError(f"the value {value!r} is given twice; drop one")
 
     @cached_property
@@ -269,15 +269,24 @@ class Categorical:
         """The values as equal intervals of [0, 1], in the given order."""
         return Grid(len(self.values))
 
+    @cached_property
+    def _ranks(self) -> dict[tuple[type, Any], int]:
+        """Numbers of the scalars by type and value: of thousands one is found at once."""
+        pairs = [((type(v), v), k) for k, v in enumerate(self.values) if is_scalar(v)]
+        return dict(reversed(pairs))
+
     def value(self, k: int) -> Any:
         """Return value number k."""
         return self.values[k]
 
     def rank(self, value: Any) -> int:
         """Return the number of the value; SpaceError if it is not one of them."""
-        for k, own in enumerate(self.values):
-            if same(own, value):
-                return k
+        if is_scalar(value):
+            found = self._ranks.get((type(value), value))
+        else:
+            found = next((k for k, own in enumerate(self.values) if same(own, value)), None)
+        if found is not None:
+            return found
         raise SpaceError(f"{value!r} ({type(value).__name__}) is not one of {listed(self.values)}")
 
     def plain(self, value: Any) -> Any:
