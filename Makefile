@@ -4,8 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # More options of pytest: make test PYTEST="--durations=30"
 PYTEST ?= -rs
-# Processes that share the tests without Ray; those of a file stay together. The tests on Ray, which
-# fill the cores with processes of their own, follow one after the other.
+# Processes that share the tests; those of a file stay together. Each has a Ray of its own.
 JOBS ?= 2
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
@@ -41,12 +40,10 @@ demo: $(BIN)/.installed
 	@$(BIN)/raybo demo
 
 test: $(BIN)/.installed
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow and not ray" $(PYTEST)
-	@$(BIN)/python -m pytest -m "not slow and ray" $(PYTEST)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow" $(PYTEST)
 
 slow: $(BIN)/.installed
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "slow and not ray" $(PYTEST)
-	@$(BIN)/python -m pytest -m "slow and ray" $(PYTEST)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m slow $(PYTEST)
 
 # The lowest versions warn of what later ones changed: warnings are no errors here.
 lowest:
