@@ -195,6 +195,15 @@ def _pruning() -> Task:
     return Task(_PRUNING, pruning_space(), evaluate, 0.0, 60)  # 0: nothing wrong, nothing left
 
 
+def _divergence() -> Task:
+    from raybo.benchmarks.failures.divergence import SPACE, train  # noqa: PLC0415  (imports torch)
+
+    def evaluate(config: Config, rng: Generator) -> Evaluation:
+        return Evaluation(train(config, rng))
+
+    return Task(_DIVERGENCE, SPACE, evaluate, 0.0, 60)
+
+
 @dataclass(frozen=True)
 class Bounded:
     """A function that returns a value and outcomes, over a box."""
@@ -243,12 +252,12 @@ BOUNDED = {
         80,
     ),
 }
-_PRUNING = "pruning"
+_PRUNING, _DIVERGENCE = "pruning", "divergence"
 _OF_REMBO = "branin-25"  # two of 25 coordinates matter: an embedding has room for more than these
 TASKS = [
     *(f"{problem}/{failures}" for problem in CENTRES for failures in FAILURES),
     *(f"{_OF_REMBO}/{failures}" for failures in _WITHOUT_PLACE),
-    *(*BOUNDED, _PRUNING),
+    *(*BOUNDED, _PRUNING, _DIVERGENCE),
 ]
 
 
@@ -260,5 +269,7 @@ def get_task(name: str) -> Task:
         return BOUNDED[name].task(name)
     if name == _PRUNING:
         return _pruning()
+    if name == _DIVERGENCE:
+        return _divergence()
     problem, _, failures = name.partition("/")
     return _failing(problem, failures)

@@ -22,7 +22,7 @@ from raybo.space.space import Space
 
 LAYERS, UNITS = 5, 64
 GUESSES = 0.2  # accuracy; one digit in ten is right by chance
-_TRAINED = 1200  # images; the other 597 are for the accuracy
+TRAINED = 1200  # images; the other 597 are for the accuracy
 
 
 def pruning_space() -> Space:
@@ -60,21 +60,22 @@ def _trained() -> Sequential:
 
 def _train(net: Sequential, rate: float, epochs: int) -> float:
     """Train by Adam and return the accuracy on the other images."""
-    X, y = _digits()
+    X, y = digits()
     optimizer, generator = torch.optim.Adam(net.parameters(), rate), torch.Generator()
     generator.manual_seed(0)
     for _ in range(epochs):
-        for batch in torch.split(torch.randperm(_TRAINED, generator=generator), 64):
+        for batch in torch.split(torch.randperm(TRAINED, generator=generator), 64):
             optimizer.zero_grad()
             loss = cross_entropy(net(X[batch]), y[batch])
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
     with torch.no_grad():
-        return float((net(X[_TRAINED:]).argmax(1) == y[_TRAINED:]).float().mean())
+        return float((net(X[TRAINED:]).argmax(1) == y[TRAINED:]).float().mean())
 
 
 @cache
-def _digits() -> tuple[torch.Tensor, torch.Tensor]:
+def digits() -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the images (1797, 64) and what they show."""
     from sklearn.datasets import load_digits  # noqa: PLC0415  (slow to import, seldom needed)
 
     X, y = load_digits(return_X_y=True)

@@ -102,16 +102,16 @@ class Smac:
     _info: Any
 
     def __init__(self, task: Task, seed: int) -> None:
-        from ConfigSpace import ConfigurationSpace  # noqa: PLC0415
         from smac import HyperparameterOptimizationFacade, Scenario  # noqa: PLC0415
+
+        from raybo.benchmarks.tuners.smac import config_space  # noqa: PLC0415
 
         if task.n_bounds:
             raise BenchmarkError("smac has no constraints on outcomes; leave it out")
         self._flat, self._worst = Flat(task.space), 0.0
-        bounds = {d.name: (d.low, d.high) for d in self._flat.dimensions}
         self._folder = tempfile.TemporaryDirectory(prefix="raybo-smac-")
         scenario = Scenario(
-            ConfigurationSpace(bounds, seed=seed),
+            config_space(self._flat.dimensions, seed),
             deterministic=True,
             n_trials=10 * task.length,
             seed=seed,

@@ -28,7 +28,7 @@ class SmacForest:
 
     def __post_init__(self) -> None:
         self._flat = Flat(self.space)
-        self._space = _config_space(self._flat.dimensions, self.seed)
+        self._space = config_space(self._flat.dimensions, self.seed)
         self._folder = tempfile.TemporaryDirectory(prefix="raybo-smac-")  # SMAC needs one
         scenario = Scenario(
             self._space,
@@ -64,7 +64,8 @@ def _unused(config: Any, seed: int = 0) -> float:  # noqa: ARG001  (SMAC checks 
     return 0.0
 
 
-def _config_space(dimensions: tuple[Dimension, ...], seed: int) -> ConfigSpace.ConfigurationSpace:
+def config_space(dimensions: tuple[Dimension, ...], seed: int) -> ConfigSpace.ConfigurationSpace:
+    """Return the dimensions as a space of SMAC3's, with their scales and conditions."""
     space = ConfigSpace.ConfigurationSpace(seed=seed)
     for d in dimensions:
         space.add(_hyperparameter(d))

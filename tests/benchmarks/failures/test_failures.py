@@ -145,3 +145,17 @@ def test_a_network_without_a_layer_guesses_and_a_whole_one_does_not():
     for way in ("weights", "units"):
         broken = {**whole, "layer2": {way: {"ratio": 1.0}}}
         assert task.evaluate(broken, rng).value is None
+
+
+def test_a_network_diverges_at_high_rates_and_near_the_edge_only_sometimes():
+    pytest.importorskip("sklearn")
+    task, rng = get_task("divergence"), np.random.default_rng(0)
+
+    def errors(rate):
+        config = {"rate": rate, "momentum": 0.5, "units": 32, "decay": 1e-6}
+        return [task.evaluate(config, rng).value for _ in range(6)]
+
+    assert all(error is not None and error < 0.08 for error in errors(0.5))
+    assert errors(50.0) == [None] * 6
+    near = [*errors(2.2), *errors(2.2)]  # from new weights each time
+    assert 0 < near.count(None) < 12
