@@ -72,7 +72,8 @@ def scales(records: Sequence[Record], cache: Path) -> dict[str, Scale]:
         optimum = next((run.optimum for run in runs if run.optimum is not None), None)
         if optimum is None:
             losses = [best_loss(run, run.cell.evaluations) for run in runs]
-            found[name] = Scale(min(*losses, loss(stored[name]["best"])), median, known=False)
+            drawn = [loss(stored[name]["best"])] if "best" in stored[name] else []
+            found[name] = Scale(min(losses + drawn), median, known=False)
         else:
             found[name] = Scale(loss(rounded(optimum)), median)
     return found

@@ -16,7 +16,7 @@ from numpy.random import Generator
 from torch.nn import Linear, Sequential, Tanh
 from torch.nn.functional import mse_loss, one_hot
 
-from raybo.benchmarks.failures.pruning import TRAINED, digits
+from raybo.benchmarks.failures.digits import TRAINED, descend, digits
 from raybo.space.parameters import Float, Int
 from raybo.space.space import Space
 
@@ -29,7 +29,6 @@ SPACE = Space(
     }
 )
 DIVERGED = 1.0  # error; outputs of 0 have 0.1
-_EPOCHS = 5
 
 
 def train(config: Mapping[str, Any], rng: Generator) -> float | None:
@@ -43,12 +42,7 @@ def train(config: Mapping[str, Any], rng: Generator) -> float | None:
     optimizer = torch.optim.SGD(
         net.parameters(), config["rate"], config["momentum"], weight_decay=config["decay"]
     )
-    for _ in range(_EPOCHS):
-        for batch in torch.split(torch.randperm(TRAINED, generator=order), 64):
-            optimizer.zero_grad()
-            loss = mse_loss(net(X[batch]), wanted[batch])
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
+    descend(net, optimizer, mse_loss, wanted, order, epochs=5)
     with torch.no_grad():
         error = float(mse_loss(net(X[TRAINED:]), wanted[TRAINED:]))
     return error if error <= DIVERGED else None

@@ -192,7 +192,7 @@ def _pruning() -> Task:
         value, accuracy = prune(config)
         return Evaluation(value if accuracy >= GUESSES else None)
 
-    return Task(_PRUNING, pruning_space(), evaluate, 0.0, 60)  # 0: nothing wrong, nothing left
+    return Task("pruning", pruning_space(), evaluate, 0.0, 60)  # 0: nothing wrong, nothing left
 
 
 def _divergence() -> Task:
@@ -201,7 +201,7 @@ def _divergence() -> Task:
     def evaluate(config: Config, rng: Generator) -> Evaluation:
         return Evaluation(train(config, rng))
 
-    return Task(_DIVERGENCE, SPACE, evaluate, 0.0, 60)
+    return Task("divergence", SPACE, evaluate, 0.0, 60)
 
 
 @dataclass(frozen=True)
@@ -252,12 +252,12 @@ BOUNDED = {
         80,
     ),
 }
-_PRUNING, _DIVERGENCE = "pruning", "divergence"
+_NETWORKS = {"pruning": _pruning, "divergence": _divergence}
 _OF_REMBO = "branin-25"  # two of 25 coordinates matter: an embedding has room for more than these
 TASKS = [
     *(f"{problem}/{failures}" for problem in CENTRES for failures in FAILURES),
     *(f"{_OF_REMBO}/{failures}" for failures in _WITHOUT_PLACE),
-    *(*BOUNDED, _PRUNING, _DIVERGENCE),
+    *(*BOUNDED, *_NETWORKS),
 ]
 
 
@@ -267,9 +267,7 @@ def get_task(name: str) -> Task:
         raise BenchmarkError(f"there is no task {name!r}; there are {', '.join(TASKS)}")
     if name in BOUNDED:
         return BOUNDED[name].task(name)
-    if name == _PRUNING:
-        return _pruning()
-    if name == _DIVERGENCE:
-        return _divergence()
+    if name in _NETWORKS:
+        return _NETWORKS[name]()
     problem, _, failures = name.partition("/")
     return _failing(problem, failures)

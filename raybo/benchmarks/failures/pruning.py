@@ -17,12 +17,12 @@ from torch.nn import Linear, ReLU, Sequential
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.prune import l1_unstructured, ln_structured
 
+from raybo.benchmarks.failures.digits import TRAINED, descend, digits
 from raybo.space.parameters import Choice, Float
 from raybo.space.space import Space
 
 LAYERS, UNITS = 5, 64
 GUESSES = 0.2  # accuracy; one digit in ten is right by chance
-TRAINED = 1200  # images; the other 597 are for the accuracy
 
 
 def pruning_space() -> Space:
@@ -61,22 +61,7 @@ def _trained() -> Sequential:
 def _train(net: Sequential, rate: float, epochs: int) -> float:
     """Train by Adam and return the accuracy on the other images."""
     X, y = digits()
-    optimizer, generator = torch.optim.Adam(net.parameters(), rate), torch.Generator()
-    generator.manual_seed(0)
-    for _ in range(epochs):
-        for batch in torch.split(torch.randperm(TRAINED, generator=generator), 64):
-            optimizer.zero_grad()
-            loss = cross_entropy(net(X[batch]), y[batch])
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
+    order = torch.Generator().manual_seed(0)
+    descend(net, torch.optim.Adam(net.parameters(), rate), cross_entropy, y, order, epochs)
     with torch.no_grad():
         return float((net(X[TRAINED:]).argmax(1) == y[TRAINED:]).float().mean())
-
-
-@cache
-def digits() -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the images (1797, 64) and what they show."""
-    from sklearn.datasets import load_digits  # noqa: PLC0415  (slow to import, seldom needed)
-
-    X, y = load_digits(return_X_y=True)
-    return torch.tensor(X / 16, dtype=torch.float32), torch.tensor(y)

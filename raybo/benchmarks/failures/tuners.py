@@ -95,8 +95,8 @@ class Optuna:
 class Smac:
     """SMAC3's facade for hyperparameter optimisation: failed trials are told as crashed.
 
-    A crashed trial has the worst value so far: SMAC's default, infinity, ends in an error of its
-    forest. It has no constraints.
+    A crashed trial has the worst value so far, and is told when there is one: SMAC's default,
+    infinity, ends in an error of its forest. It has no constraints.
     """
 
     _info: Any
@@ -108,7 +108,9 @@ class Smac:
 
         if task.n_bounds:
             raise BenchmarkError("smac has no constraints on outcomes; leave it out")
-        self._flat, self._worst = Flat(task.space), 0.0
+        self._flat = Flat(task.space)
+        self._values: list[float] = []
+        self._crashed: list[Any] = []  # not told yet
         self._folder = tempfile.TemporaryDirectory(prefix="raybo-smac-")
         scenario = Scenario(
             config_space(self._flat.dimensions, seed),
@@ -135,11 +137,15 @@ class Smac:
         from smac.runhistory.enumerations import StatusType  # noqa: PLC0415
 
         if found.value is None:
-            value = TrialValue(cost=self._worst, status=StatusType.CRASHED)
+            self._crashed.append(self._info)
         else:
-            self._worst = max(self._worst, found.value)
-            value = TrialValue(cost=found.value)
-        self._smac.tell(self._info, value, save=False)
+            self._values.append(found.value)
+            self._smac.tell(self._info, TrialValue(cost=found.value), save=False)
+        if self._values:
+            worst = TrialValue(cost=max(self._values), status=StatusType.CRASHED)
+            for info in self._crashed:
+                self._smac.tell(info, worst, save=False)
+            self._crashed.clear()
 
 
 class Botorch:

@@ -105,6 +105,16 @@ def test_peers_are_asked_for_configs_of_conditional_spaces():
     assert len(task.space.encode(config)) == task.space.dim
 
 
+def test_smac_is_told_of_a_crash_at_the_worst_value_there_is():
+    pytest.importorskip("smac")
+    tuner = build("smac", get_task("branin/tube"), 0)
+    for value in (None, None, 5.0, 3.0, None):
+        tuner.ask()
+        tuner.tell(Evaluation(value))
+    costs = [trial.cost for trial in tuner._smac.runhistory.values()]
+    assert sorted(costs) == [3.0, 5.0, 5.0, 5.0, 5.0]
+
+
 def test_a_value_counts_only_where_it_keeps_its_bounds():
     assert Evaluation(1.0, (0.0, -1.0)).allowed
     assert not Evaluation(1.0, (0.1, -1.0)).allowed
