@@ -18,6 +18,7 @@ from raybo.benchmarks.failures.problems import Config, Evaluation, Task
 from raybo.benchmarks.problems.base import BenchmarkError
 from raybo.benchmarks.tuners.base import parse_spec
 from raybo.benchmarks.tuners.columns import Flat
+from raybo.benchmarks.tuners.registry import check_tuner
 from raybo.methods.registry import METHODS
 from raybo.study.optimizer import Optimizer
 from raybo.study.trial import Trial
@@ -222,6 +223,7 @@ PEERS: dict[str, Callable[[Task, int], Tuner]] = {
 def build(spec: str, task: Task, seed: int) -> Tuner:
     """Return the tuner of a spec: a peer, or a method of raybo with options (`rembo:d=2`)."""
     if spec in PEERS:
+        check_tuner(spec)  # its package may not be installed
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that something is experimental
             return PEERS[spec](task, seed)

@@ -2,6 +2,7 @@
 
 import csv
 import math
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from raybo.benchmarks.failures.program import command, read, run
 from raybo.benchmarks.failures.tuners import build
 from raybo.benchmarks.problems.base import BenchmarkError
 from raybo.benchmarks.terminal import THREAD_VARIABLES
+from raybo.errors import MethodError
 
 
 def local_optimum(name: str) -> float:
@@ -142,6 +144,9 @@ def test_unknown_names_are_refused_with_those_there_are():
         get_task("gramacy-2")
     with pytest.raises(BenchmarkError, match="optuna-gp"):
         build("nobody", get_task("gramacy"), 0)
+    if find_spec("smac") is None:
+        with pytest.raises(MethodError, match="needs the package 'smac'"):
+            build("smac", get_task("branin/half"), 0)
     assert [get_task(name).name for name in TASKS] == TASKS
 
 
