@@ -1,15 +1,17 @@
 """What the curve of an unfinished trial says of the loss that it would have in the end.
 
-The loss at the end is regressed on where the curve stands at a step, how it has moved since half
-of the steps, and the config: some networks learn slowly and end well. So much as these agree with
-the ends of the trials that have finished, so much a curve says. On six data sets of LCBench a line
-does as well as a Gaussian process of the config and the loss, and needs no fit.
+By how much a loss still changes is learnt from the trials that have finished, by a Gaussian
+process of where the curve stands at a step, how it has moved since half of the steps, and the
+config: some networks learn slowly and end well. Trials that finish soon crowd where the best are;
+far from them the process knows that it knows little, while a line through them would be sure of
+itself (examples/RESULTS.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -17,6 +19,11 @@ from raybo.arrays import Array
 from raybo.study.objective import Objective
 from raybo.study.trial import Trial, TrialRecord
 from raybo.surrogate.outcomes import Scale
+
+# Length-scales and variances of the noise, compared by their evidence. All columns of a config
+# together are as far apart as two losses, about 1, and the process has about the variance 1.
+_SCALES, _NOISES = (0.3, 1.0, 3.0), (1e-4, 1e-2, 1.0)
+_MOST = 100  # trials that have finished, the latest: more take longer, and a few near ones count
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ def expected_losses(courses: Sequence[Course]) -> tuple[Array, Array]:
     last = np.array([0 if c.final is not None else max(c.curve) for c in courses])
     loss = np.array([0.0 if c.final is None else c.final for c in courses])
     spread = np.zeros(len(loss))
-    ended = [c for c in courses if c.final is not None and c.curve]
+    ended = [c for c in courses if c.final is not None and c.curve][-_MOST:]
     finals = np.array([c.final for c in ended], dtype=np.float64)
     for step in set(last.tolist()) - {0}:
         here = np.flatnonzero(last == step)
@@ -64,9 +71,9 @@ def expected_losses(courses: Sequence[Course]) -> tuple[Array, Array]:
         now = np.array([c.at(step) for c in came])
         scale = Scale.of(now)
         F = _features(came, step, scale)
-        mean, deviation = _line(F[: len(ended)], scale(finals), F[len(ended) :])
-        # The line of those that finished says little of curves far worse than theirs: none is
-        # expected to end worse than the worst loss that was seen.
+        mean, deviation = _ends(F[: len(ended)], scale(finals), F[len(ended) :])
+        # Those that finished say little of curves far worse than theirs: none is expected to end
+        # worse than the worst loss that was seen.
         mean = np.minimum(mean, scale(np.append(finals, now)).max())
         low, high = scale.inverse(mean - deviation), scale.inverse(mean + deviation)
         loss[here] = scale.inverse(mean)
@@ -75,7 +82,7 @@ def expected_losses(courses: Sequence[Course]) -> tuple[Array, Array]:
 
 
 def _features(courses: Sequence[Course], step: int, scale: Scale) -> Array:
-    """What a line looks at: the loss, its gain since half of the steps, the config."""
+    """What the process looks at: the loss, its gain since half of the steps, the config."""
     rows = np.array([c.row for c in courses])
     now = scale(np.array([c.at(step) for c in courses], dtype=np.float64))
     half = scale(np.array([c.at(step // 2) for c in courses], dtype=np.float64))
@@ -84,28 +91,62 @@ def _features(courses: Sequence[Course], step: int, scale: Scale) -> Array:
     return np.column_stack([now, now - half, config])
 
 
-def _line(A: Array, y: Array, B: Array) -> tuple[Array, Array]:
-    """Mean and deviation of the values at B by a Bayesian line through the values y at A.
+def _ends(A: Array, y: Array, B: Array) -> tuple[Array, Array]:
+    """Mean and deviation of the losses in the end at B, those at A being y.
+
+    The first column is the loss now. Before a trial has finished it is its own expectation, give
+    or take half of the variance of all losses.
+    """
+    if not len(y):
+        return B[:, 0], np.full(len(B), np.sqrt(0.5))
+    pairs = product(_SCALES, _NOISES)
+    fits = (_Process.of(A, y - A[:, 0], scale, noise) for scale, noise in pairs)
+    change, deviation = max(fits, key=lambda process: process.evidence).at(B)
+    return B[:, 0] + change, deviation
+
+
+@dataclass(frozen=True)
+class _Process:
+    """A Gaussian process given its values at rows.
 
     Notes
     -----
-    The prior says that losses differ at the end as they do now, up to half of the variance of all
-    losses, and weighs as much as one pair: a unit information prior (Kass & Wasserman 1995). By
-    how much all of them change is not shrunk: A and y are centred. With A = U S V', r = y - A w0
-    and the shares c = s^2 / (1 + s^2) that the pairs decide, the weights are w0 + V (c / s) U'r,
-    the variance of the rest is (1/2 + r'r - |sqrt(c) U'r|^2) / n, and that of a new value
-    1 + b'b - |sqrt(c) V'b|^2 times as much.
+    Its mean is the likeliest, and its variance has a prior of 1/2 that weighs as much as one
+    value. With C = L L' the correlations, noise included, r = L^-1 (values - mean) and
+    q = 1/2 + r'r, the variance is q / (n + 1) and the evidence -log det L - (n + 1)/2 log q.
     """
-    prior = np.zeros(B.shape[1])
-    prior[0] = 1.0
-    if not len(y):
-        return B @ prior, np.full(len(B), np.sqrt(0.5))
-    middle = A.mean(0)
-    A, B = A - middle, B - middle
-    rest = y - y.mean() - A @ prior
-    U, s, V = np.linalg.svd(A, full_matrices=False)
-    along, share = U.T @ rest, s**2 / (1.0 + s**2)
-    weights = prior + V.T @ (s / (1.0 + s**2) * along)
-    variance = (0.5 + rest @ rest - share @ along**2) / len(y)
-    wider = 1.0 + (B**2).sum(1) - share @ (V @ B.T) ** 2
-    return y.mean() + B @ weights, np.sqrt(variance * wider)
+
+    rows: Array  # (n, p)
+    scale: float
+    noise: float  # variance of the noise, as a share of the process's
+    chol: Array  # (n, n): L
+    mean: float
+    rest: Array  # (n,): r
+    variance: float
+    evidence: float
+
+    @classmethod
+    def of(cls, rows: Array, values: Array, scale: float, noise: float) -> _Process:
+        """Condition a process of mean and variance unknown."""
+        n = len(rows)
+        C = _correlations(rows, rows, scale) + noise * np.eye(n)
+        chol = np.asarray(np.linalg.cholesky(C), dtype=np.float64)
+        half, one = np.linalg.solve(chol, np.column_stack([values, np.ones(n)])).T
+        mean = float((one @ half) / (one @ one))
+        rest = half - mean * one
+        q = 0.5 + float(rest @ rest)
+        evidence = -float(np.log(chol.diagonal()).sum()) - 0.5 * (n + 1) * np.log(q)
+        return cls(rows, scale, noise, chol, mean, rest, q / (n + 1), evidence)
+
+    def at(self, rows: Array) -> tuple[Array, Array]:
+        """Mean and deviation (m,), noise included."""
+        half = np.linalg.solve(self.chol, _correlations(self.rows, rows, self.scale))
+        variance = self.variance * np.maximum(1.0 + self.noise - (half**2).sum(0), 0.0)
+        return self.mean + half.T @ self.rest, np.sqrt(variance)
+
+
+def _correlations(A: Array, B: Array, scale: float) -> Array:
+    """Matern 5/2 correlations (n, m) of rows."""
+    squares = (A**2).sum(1)[:, None] + (B**2).sum(1) - 2.0 * A @ B.T
+    r = np.sqrt(5.0 * np.maximum(squares, 0.0)) / scale
+    return np.asarray((1.0 + r + r**2 / 3.0) * np.exp(-r))

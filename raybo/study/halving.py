@@ -7,7 +7,9 @@ as it is among the best third, before a new trial is started (Algorithm 2).
 
 What differs: trials are compared by the losses that are expected of them in the end
 (`raybo.study.curves`), not by those at the rung, so that a config that learns slowly is not
-stopped for it. One that comes to a rung among the best goes on at once, not from its checkpoint.
+stopped for it, and one is stopped only if a deviation less than expected would not be among the
+best third either: the less curves say, the fewer are stopped. One that comes to a rung among the
+best goes on at once, not from its checkpoint.
 """
 
 from __future__ import annotations
@@ -39,16 +41,16 @@ def rungs_of(max_steps: int) -> list[int]:
     return found[::-1]
 
 
-def best_third(step: int, courses: Mapping[int, Course]) -> list[int]:
-    """Return the trials that are among the best third that came to a rung, the best first."""
+def promising(step: int, courses: Mapping[int, Course]) -> list[int]:
+    """Return the trials that may be among the best third that came to a rung, the best first."""
     came = {n: c for n, c in courses.items() if c.curve and max(c.curve) >= step}
     if not came:
         return []
-    loss, _ = expected_losses(list(came.values()))
+    loss, deviation = expected_losses(list(came.values()))
     order = np.argsort(loss, kind="stable")
     last = loss[order[math.ceil(len(loss) / REDUCTION) - 1]]  # as good as it counts, too
     numbers = list(came)
-    return [numbers[i] for i in order if loss[i] <= last]
+    return [numbers[i] for i in order if loss[i] - deviation[i] <= last]
 
 
 def promotable(
@@ -62,7 +64,7 @@ def promotable(
     for number in courses.keys() & paused:
         at.setdefault(max(courses[number].curve), set()).add(number)
     for step in sorted(set(rungs) & set(at), reverse=True):
-        found = next((n for n in best_third(step, courses) if n in at[step]), None)
+        found = next((n for n in promising(step, courses) if n in at[step]), None)
         if found is not None:
             return found
     return None

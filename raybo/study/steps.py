@@ -11,7 +11,7 @@ import numpy as np
 
 from raybo.errors import StudyError
 from raybo.study.curves import Course
-from raybo.study.halving import best_third, promotable, rungs_of
+from raybo.study.halving import promising, promotable, rungs_of
 from raybo.study.racing import FIRST_TEST, surely_worse
 
 OVER = ("steps", "instances")
@@ -71,7 +71,7 @@ class Steps:
             return True
         if self.over == "instances":
             return not surely_worse(number, courses)
-        return number in best_third(step, courses)
+        return number in promising(step, courses)
 
     def promotable(self, paused: Iterable[int], courses: Mapping[int, Course]) -> int | None:
         """Return the paused trial to go on with, if there is one."""

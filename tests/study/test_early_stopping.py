@@ -12,7 +12,7 @@ import pytest
 from raybo import Float, Optimizer
 from raybo.errors import StudyError
 from raybo.study.curves import Course
-from raybo.study.halving import best_third
+from raybo.study.halving import promising
 from raybo.study.steps import Steps
 from raybo.study.trial import State
 
@@ -39,21 +39,37 @@ def test_rungs_are_thirds_from_a_tenth_on_and_never_before_the_third_report(
     assert not Steps(max_steps, False).rungs
 
 
-def test_the_best_third_of_those_that_came_among_the_best() -> None:
+def ended(n: int, luck: float) -> dict[int, Course]:
+    """Trials 100 and on, which ended as they stood at step 3, give or take `luck`."""
+    rng = np.random.default_rng(0)
+    pairs = [(float(now), float(now + luck * rng.normal())) for now in np.linspace(0, 9, n)]
+    return {100 + i: Course(np.zeros(0), {3: a, 10: b}, b) for i, (a, b) in enumerate(pairs)}
+
+
+def test_where_curves_tell_the_end_the_best_third_is_promising() -> None:
     came = {n: Course(np.zeros(0), {3: float(n)}) for n in range(9)}
-    assert best_third(3, came) == [0, 1, 2]
-    assert [Steps(10, True).goes_on(n, 4, at(4, came)) for n in came] == [True] * 3 + [False] * 6
+    sure = [n for n in promising(3, came | ended(30, luck=0.01)) if n < 100]
+    assert sure == [0, 1, 2]
+
+
+def test_the_less_curves_say_the_more_trials_are_promising() -> None:
+    came = {n: Course(np.zeros(0), {3: float(n)}) for n in range(9)}
+    assert promising(3, came) == [0, 1, 2, 3]  # nothing is known of their ends
+    unsure = [n for n in promising(3, came | ended(30, luck=3.0)) if n < 100]
+    assert set(unsure) > {0, 1, 2, 3}
+    goes_on = [Steps(10, True).goes_on(n, 4, at(4, came)) for n in came]
+    assert goes_on == [True] * 4 + [False] * 5
 
 
 def test_a_trial_is_compared_with_those_that_came_as_far() -> None:
     others = {n: Course(np.zeros(0), {1: -5.0}) for n in range(1, 9)}
-    assert best_third(3, {0: Course(np.zeros(0), {3: 1.0}), **others}) == [0]
+    assert promising(3, {0: Course(np.zeros(0), {3: 1.0}), **others}) == [0]
 
 
-def test_as_good_as_the_last_of_the_best_third_is_among_them() -> None:
+def test_as_good_as_the_last_of_the_best_third_is_promising() -> None:
     came = {n: Course(np.zeros(0), {3: float(n > 1)}) for n in range(7)}
-    assert best_third(3, came) == list(range(7))
-    assert best_third(3, {}) == []
+    assert promising(3, came) == list(range(7))
+    assert promising(3, {}) == []
 
 
 def at(step: int, courses: dict[int, Course]) -> dict[int, Course]:
@@ -70,13 +86,13 @@ def courses_of(**losses: list[float]) -> dict[int, Course]:
     }
 
 
-def test_a_paused_trial_is_promoted_when_it_is_among_the_best_third() -> None:
+def test_a_paused_trial_is_promoted_when_it_is_promising() -> None:
     steps = Steps(50, True)
     three = courses_of(t0=[1.0], t1=[2.0], t2=[3.0])
     assert steps.promotable([1, 2], three) is None
     six = three | courses_of(t3=[4.0], t4=[5.0], t5=[6.0])
     assert steps.promotable([1, 2, 3, 4, 5], six) == 1
-    assert steps.promotable([2, 3, 4, 5], six) is None
+    assert steps.promotable([4, 5], six) is None
     assert steps.promotable([], six) is None
 
 
