@@ -74,6 +74,16 @@ def test_curves_say_something_also_when_all_that_finish_are_the_same() -> None:
     assert np.diff(loss[9:]) == pytest.approx([0.1, 0.2], rel=0.5)
 
 
+def test_far_from_those_that_finished_little_is_known() -> None:
+    """A search that has converged: those that finish have much the same config."""
+    rows, now = 0.9 + 0.02 * RNG.random((40, 2)), RNG.normal(size=40)
+    ended = [Course(r, {5: x, 10: x - 0.5}, x - 0.5) for r, x in zip(rows, now, strict=True)]
+    near, far = (Course(np.full(2, at), {5: 0.0}) for at in (0.91, 0.1))
+    loss, spread = expected_losses([*ended, near, far])
+    assert loss[40] == pytest.approx(-0.5, abs=0.01)
+    assert spread[41] > 3.0 * spread[40]
+
+
 def test_no_curve_is_expected_to_end_worse_than_the_worst_loss_seen() -> None:
     """Those that finish gain more the better they are; the others are far from them."""
     now = np.linspace(0.2, 0.3, 30)
