@@ -74,12 +74,14 @@ def success_of(space: AnySpace, data: Data) -> Feasibility:
 
 
 def untried(f: Acquisition, space: AnySpace, data: Data) -> Acquisition:
-    """`f`, with -inf at points that are not allowed or, in a finite space, were tried before."""
-    f = allowed(f, space)
-    if space.cardinality is None:
-        return f
+    """`f`, with -inf at points that are not allowed or were tried before.
+
+    Of a continuous space a search comes back to its corners to the last digit, and where values
+    are noisy a model sees something to gain in the best point itself.
+    """
     tried = {row.tobytes() for row in (*data.X, *data.failed, *data.pending)}
-    return Barred(f, lambda X: np.array([row.tobytes() in tried for row in X], dtype=bool))
+    tells = Barred(f, lambda X: np.array([row.tobytes() in tried for row in X], dtype=bool))
+    return allowed(tells, space)
 
 
 def untried_image(

@@ -271,3 +271,14 @@ def test_more_seconds_are_more_searches_and_the_least_is_one(
         Optimizer.from_state(study.state(), method=method).ask()
     assert calls.count(1e-9) == 1
     assert calls.count(1.0) > 1
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name not in ("rembo", "bins")])
+def test_noise_does_not_make_a_random_search_of_one_that_has_come_to_a_corner(name: str) -> None:
+    """The corner is the best, and in noise a model sees something to gain there again."""
+    optimizer = Optimizer({"a": Float(0, 1), "b": Float(0, 1)}, name, seed=0, n_init=6)
+    rng = np.random.default_rng(1)
+    for _ in range(18):
+        trial = optimizer.ask()
+        optimizer.tell(trial.number, sum(trial.config.values()) + 0.05 * rng.normal())
+    assert not any(trial.memo.get("replaced") for trial in optimizer.trials)
