@@ -74,24 +74,18 @@ def success_of(space: AnySpace, data: Data) -> Feasibility:
 
 
 def untried(f: Acquisition, space: AnySpace, data: Data) -> Acquisition:
-    """`f`, with -inf at points that are not allowed or were tried before.
+    """`f`, with -inf at points that are not allowed or were tried before."""
+    return allowed(_new(f, data), space)
+
+
+def _new(f: Acquisition, data: Data) -> Acquisition:
+    """`f`, with -inf at points that were tried before.
 
     Of a continuous space a search comes back to its corners to the last digit, and where values
     are noisy a model sees something to gain in the best point itself.
     """
     tried = {row.tobytes() for row in (*data.X, *data.failed, *data.pending)}
-    tells = Barred(f, lambda X: np.array([row.tobytes() in tried for row in X], dtype=bool))
-    return allowed(tells, space)
-
-
-def untried_image(
-    f: Acquisition, images: Callable[[Array], Array], space: AnySpace, data: Data
-) -> Acquisition:
-    """`f` of points z, with -inf where their image is not allowed or, if finite, was tried."""
-    if space.cardinality is None and not space.constrained:
-        return f
-    zero = untried(lambda X: X.new_zeros(len(X)), space, data)
-    return Barred(f, lambda Z: np.isneginf(values(zero, images(Z))))
+    return Barred(f, lambda X: np.array([row.tobytes() in tried for row in X], dtype=bool))
 
 
 class Embeds(Protocol):
@@ -106,6 +100,18 @@ class Embeds(Protocol):
 
     def drawn(self, rng: np.random.Generator) -> Array:
         """Return a random point (d,)."""
+
+
+def untried_image(f: Acquisition, embedding: Embeds, data: Data, own: Data) -> Acquisition:
+    """`f` of points z, with -inf where their image is not allowed or was tried before.
+
+    `own` holds the points whose images `data` holds; where images are too large to be made, the
+    points stand for them.
+    """
+    if not embedding.space.dense:
+        return _new(f, own)
+    zero = untried(lambda X: X.new_zeros(len(X)), embedding.space, data)
+    return Barred(f, lambda Z: np.isneginf(values(zero, embedding.images(Z))))
 
 
 def new_point(

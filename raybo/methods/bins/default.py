@@ -91,7 +91,7 @@ class Bins:
                 )
             else:
                 f = weighed_acquisition(gp, "log_ei", own, success)
-                f = untried_image(f, bins.images, self.space, data)
+                f = untried_image(f, bins, data, own)
                 search = Lbfgsb(own.effort.n_starts, own.effort.max_evaluations)
                 U = search(f, bins.region(own, rngs[0]), rngs[0])[None]
         memo |= success.memo

@@ -92,7 +92,7 @@ class Rembo:
         with one_thread():
             success = embedding.success(own)
             f, view, memo = self._model(embedding, own, success.walls, rng)
-            f = untried_image(success.weigh(f), embedding.images, self.space, data)
+            f = untried_image(success.weigh(f), embedding, data, own)
             region = embedding.region(own, own.effort.n_screened, rng)
             z = self._maximizer(view, embedding, own, rng)(f, region, rng)
         z = new_point(z, embedding, data, own, rng)

@@ -127,7 +127,7 @@ class PublishedRembo:
                 return torch.from_numpy(log_ei.with_gradient(features(Z).numpy())[0])
 
             success = embedding.success(own)
-            gain = untried_image(success.weigh(u), embedding.images, self.space, data)
+            gain = untried_image(success.weigh(u), embedding, data, own)
             region = embedding.region(own, STARTS, rng, n_best=1)
             budget = EVALUATIONS * (1 + self.dim)
             found = np.stack([m(budget)(gain, region, rng) for m in (Direct, CmaEs)])

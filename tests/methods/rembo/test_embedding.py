@@ -101,7 +101,7 @@ def test_known_images_of_a_finite_space_are_excluded() -> None:
     embedding = Embedding(FINITE, 2, 4, 2.0)
     data = data_of(embedding, 3, pending=1)
     Z = embedding.from_cube(np.random.default_rng(5).random((60, 2)))
-    f = untried_image(lambda Z: Z.sum(1), embedding.images, FINITE, data)
+    f = untried_image(lambda Z: Z.sum(1), embedding, data, embedding.data(data))
     known = {row.tobytes() for row in (*data.X, *data.pending)}
     expected = [
         -np.inf if row.tobytes() in known else z.sum()
@@ -109,3 +109,22 @@ def test_known_images_of_a_finite_space_are_excluded() -> None:
     ]
     assert 0 < np.isinf(expected).sum() < 60
     np.testing.assert_allclose(f(torch.tensor(Z)), expected)
+
+
+@pytest.mark.parametrize("dim", [9, 10**9])
+def test_points_that_were_tried_are_excluded(dim: int) -> None:
+    """Where the space has columns, so are others with the same image: many have a corner's."""
+    embedding = Embedding(Box(dim), 2, 5, 50.0)
+    data = data_of(embedding, 6)
+    own = embedding.data(data)
+    tried = untried_image(lambda Z: Z.sum(1), embedding, data, own)
+
+    def f(Z: np.ndarray) -> np.ndarray:
+        return tried(torch.tensor(Z)).numpy()
+
+    assert np.isneginf(f(own.X)).all()
+    assert np.isfinite(f(own.X * 0.9)).any()
+    if dim == 9:
+        corners = (np.abs(embedding.images(own.X) - 0.5) == 0.5).all(axis=1)
+        assert corners.any()
+        assert np.isneginf(f(own.X[corners] * 0.999)).all()
