@@ -98,9 +98,6 @@ class Embeds(Protocol):
     def images(self, Z: Array, /) -> Array:
         """Rows (n, D) of the unit cube that the rows of Z (n, d) map to."""
 
-    def drawn(self, rng: np.random.Generator) -> Array:
-        """Return a random point (d,)."""
-
 
 def untried_image(f: Acquisition, embedding: Embeds, data: Data, own: Data) -> Acquisition:
     """`f` of points z, with -inf where their image is not allowed or was tried before.
@@ -112,25 +109,6 @@ def untried_image(f: Acquisition, embedding: Embeds, data: Data, own: Data) -> A
         return _new(f, own)
     zero = untried(lambda X: X.new_zeros(len(X)), embedding.space, data)
     return Barred(f, lambda Z: np.isneginf(values(zero, embedding.images(Z))))
-
-
-def new_point(
-    z: Array, embedding: Embeds, data: Data, own: Data, rng: np.random.Generator
-) -> Array:
-    """Return z, or a point that is drawn where the image of z was proposed before.
-
-    A corner of the space can be the image of many points, and a model that is sure of it would
-    propose it for ever. `own` holds the points whose images `data` holds.
-    """
-    dense = embedding.space.dense
-    tried = data if dense else own
-    parts = [part for part in (tried.X, tried.failed, tried.pending) if len(part)]
-    for _ in range(sum(map(len, parts))):
-        row = embedding.images(z[None])[0] if dense else z
-        if not any((part == row).all(axis=1).any() for part in parts):
-            break
-        z = embedding.drawn(rng)
-    return z
 
 
 def allowed(f: Acquisition, space: AnySpace) -> Acquisition:

@@ -23,7 +23,7 @@ from raybo.surrogate.outcomes import Scale
 # Length-scales and variances of the noise, compared by their evidence. All columns of a config
 # together are as far apart as two losses, about 1, and the process has about the variance 1.
 _SCALES, _NOISES = (0.3, 1.0, 3.0), (1e-4, 1e-2, 1.0)
-_MOST = 100  # trials that have finished, the latest: more take longer, and a few near ones count
+_MOST = 100  # trials that have finished, the latest: more take longer and predict no better
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,9 @@ def _ends(A: Array, y: Array, B: Array) -> tuple[Array, Array]:
 class _Process:
     """A Gaussian process given its values at rows.
 
+    Trials are judged where they are recorded, in processes that load neither torch nor scipy,
+    which `raybo.surrogate.gp` and its kernels need.
+
     Notes
     -----
     Its mean is the likeliest, and its variance has a prior of 1/2 that weighs as much as one
@@ -146,7 +149,7 @@ class _Process:
 
 
 def _correlations(A: Array, B: Array, scale: float) -> Array:
-    """Matern 5/2 correlations (n, m) of rows."""
+    """Matern-5/2 correlations (n, m) of rows."""
     squares = (A**2).sum(1)[:, None] + (B**2).sum(1) - 2.0 * A @ B.T
     r = np.sqrt(5.0 * np.maximum(squares, 0.0)) / scale
     return np.asarray((1.0 + r + r**2 / 3.0) * np.exp(-r))

@@ -7,9 +7,9 @@ as it is among the best third, before a new trial is started (Algorithm 2).
 
 What differs: trials are compared by the losses that are expected of them in the end
 (`raybo.study.curves`), not by those at the rung, so that a config that learns slowly is not
-stopped for it, and one is stopped only if a deviation less than expected would not be among the
-best third either: the less curves say, the fewer are stopped. One that comes to a rung among the
-best goes on at once, not from its checkpoint.
+stopped for it. A trial also goes on if it would be among the best third with a loss one deviation
+below the expected one: the less curves say, the fewer trials are stopped. One that may be among
+the best goes on at once, not from its checkpoint.
 """
 
 from __future__ import annotations

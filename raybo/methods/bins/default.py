@@ -27,7 +27,7 @@ from raybo.methods.in_turn import best_in_turn
 from raybo.methods.model import fitted_gp, with_pending
 from raybo.methods.options import check_count, require_unconditional
 from raybo.methods.rembo.embedding import require_embeddable
-from raybo.methods.search import new_point, untried_image, weighed_acquisition
+from raybo.methods.search import untried_image, weighed_acquisition
 from raybo.space.any_space import AnySpace
 from raybo.space.box import Box
 from raybo.space.design import design_size
@@ -95,8 +95,7 @@ class Bins:
                 search = Lbfgsb(own.effort.n_starts, own.effort.max_evaluations)
                 U = search(f, bins.region(own, rngs[0]), rngs[0])[None]
         memo |= success.memo
-        found = [new_point(u, bins, data, own, rng) for u, rng in zip(U, rngs, strict=False)]
-        return [bins.proposal(u, {} if i else memo) for i, u in enumerate(found)]
+        return [bins.proposal(u, {} if i else memo) for i, u in enumerate(U)]
 
     def partition(self, data: Data) -> Partition:
         """The bins of all points so far of the lane of trial `data.number`."""

@@ -120,10 +120,6 @@ class Partition:
         starts = np.concatenate([over, near])
         return Region(np.zeros(self.d), np.ones(self.d), starts, walled=self.space.constrained)
 
-    def drawn(self, rng: np.random.Generator) -> Array:
-        """Return a random point (d,)."""
-        return rng.random(self.d)
-
     def proposal(self, u: Array, memo: Mapping[str, Any]) -> Proposal:
         """Propose the image of u (d,)."""
         z = 2.0 * u - 1.0

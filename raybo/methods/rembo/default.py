@@ -38,7 +38,7 @@ from raybo.methods.options import check_choice, check_count, check_seconds, requ
 from raybo.methods.rembo.embedding import Embedding, require_embeddable
 from raybo.methods.rembo.features import require_few_values
 from raybo.methods.rembo.kernels import KERNELS, View, view_of
-from raybo.methods.search import acquisition_of, new_point, untried_image
+from raybo.methods.search import acquisition_of, untried_image
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.kernels.base import Kernel, Theta
 from raybo.surrogate.kernels.projected import MORE_ITERATIONS, ROWS, Projected
@@ -95,7 +95,6 @@ class Rembo:
             f = untried_image(success.weigh(f), embedding, data, own)
             region = embedding.region(own, own.effort.n_screened, rng)
             z = self._maximizer(view, embedding, own, rng)(f, region, rng)
-        z = new_point(z, embedding, data, own, rng)
         return embedding.proposal(z, memo | success.memo)
 
     def _model(

@@ -120,10 +120,6 @@ class Embedding:
         starts = self.from_cube(np.concatenate([over, near]))
         return Region(-edge, edge, starts, walled=self.space.constrained)
 
-    def drawn(self, rng: np.random.Generator) -> Array:
-        """Return a random point of the small box: (d,)."""
-        return self.from_cube(rng.random(self.d))
-
     def proposal(self, z: Array, memo: Mapping[str, Any]) -> Proposal:
         """Propose the image of z; the memo holds z and the share of coordinates clipped."""
         clipped = float(np.mean(np.abs(self.rows @ z) > 1.0))
