@@ -25,12 +25,12 @@ os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")  # 30 are too few o
 
 @pytest.fixture(scope="session")
 def ray_cluster() -> Iterator[None]:
-    """Start a local Ray with four CPUs and no dashboard, in a fresh namespace."""
+    """Start a local Ray with two CPUs and no dashboard, in a fresh namespace."""
     import ray
 
     ray.init(
         address="local",
-        num_cpus=4,
+        num_cpus=2,
         include_dashboard=False,
         namespace=uuid.uuid4().hex,
         log_to_driver=False,

@@ -37,9 +37,9 @@ FAULTS = {
     "leave": (1, r"SystemExit: 3"),
     "cancel": (1, r"CancelledError"),
     "exit": (3, _CRASH),
-    "hang": (1, r"timeout after 3 s"),
-    "stubborn": (1, r"timeout after 3 s"),
-    "block": (1, r"timeout after 3 s"),
+    "hang": (1, r"timeout after 1.5 s"),
+    "stubborn": (1, r"timeout after 1.5 s"),
+    "block": (1, r"timeout after 1.5 s"),
     "nan": (1, r"returned nan, not a finite number"),
     "missing": (1, r"none of them is the metric 'loss'"),
 }
@@ -85,7 +85,7 @@ def test_every_fault_is_recorded_and_the_study_goes_on(tmp_path: Path) -> None:
         metric="loss",
         method="random",
         points=[{"fault": name} for name in names],
-        timeout=3.0,
+        timeout=1.5,
         workers=6,
         storage=tmp_path,
         progress=False,
@@ -123,7 +123,7 @@ def test_hundreds_run_at_a_time_in_few_processes(tmp_path: Path) -> None:
     )
     trials = result.trials
     assert all(t.state is State.DONE and t.attempts == 1 for t in trials)
-    assert len({t.extra["pid"] for t in trials}) == 3
+    assert len({t.extra["pid"] for t in trials}) == 2
     spans = [(t.started or 0.0, t.finished or 0.0) for t in trials]
     most = max(sum(a <= moment < b for a, b in spans) for moment, _ in spans)
     assert most > 250  # of 300; the last may start when the first have ended

@@ -182,7 +182,7 @@ def test_restore_learns_from_failed_trials_run_again(tmp_path: Path) -> None:
         return [t["value"] for t in state_of(tmp_path)["book"]["trials"]]
 
     points = [{"a": a} for a in (0.1, 0.6, 0.7)]
-    search = RayBOSearch(points_to_evaluate=points, seed=5)
+    search = RayBOSearch(points_to_evaluate=points, method="random", seed=5)
     space = {"a": tune.uniform(0, 1), "b": tune.uniform(0, 1)}
     results = run(train, tmp_path, search, space, num_samples=3, max_concurrent_trials=1)
     assert results.num_errors == 2
@@ -213,7 +213,7 @@ def test_interrupted_run_is_restored_with_its_pending_trials(
     def train(config: dict[str, Any]) -> dict[str, float]:
         return {"loss": config["a"]}
 
-    search, space = RayBOSearch(seed=5), {"a": tune.uniform(0, 1)}
+    search, space = RayBOSearch(method="random", seed=5), {"a": tune.uniform(0, 1)}
     options: dict[str, Any] = {"num_samples": 6, "max_concurrent_trials": 2}
     with pytest.raises((RuntimeError, tune.TuneError)):
         tuner(train, tmp_path, search, space, callbacks=[Interrupt()], **options).fit()
@@ -251,7 +251,7 @@ def test_several_metrics_of_a_run_have_a_front(tmp_path: Path) -> None:
         return {"loss": config["x"] ** 2, "speed": config["x"]}
 
     names, modes = ["loss", "speed"], ["min", "max"]
-    search = RayBOSearch(metric=names, mode=modes, seed=1)
+    search = RayBOSearch(metric=names, mode=modes, method="random", seed=1)
     space = {"x": tune.uniform(-1, 1)}
     results = run(train, tmp_path, search, space, num_samples=8, metric=None, mode=None)
     front = pareto_front(results, names, modes)

@@ -281,7 +281,7 @@ def run_in_page(path: Path, script: str) -> None:
 
 
 @browser
-@pytest.mark.parametrize("n", [10, 1000, 10_000])
+@pytest.mark.parametrize("n", [10, 10_000])
 def test_a_browser_draws_every_figure(n: int, make_result: Make, tmp_path: Path) -> None:
     drawn = seen_by_browser(write_report(make_result(n), tmp_path / "report.html"), "1200,9000")
     assert drawn.count('class="main-svg"') >= 6
@@ -322,21 +322,21 @@ setTimeout(() => {
 
 
 @browser
-@pytest.mark.parametrize("width", [1400, 900, 420])
-def test_nothing_is_cut_off_or_hidden_at_any_width(
-    width: int, make_result: Make, tmp_path: Path
-) -> None:
+def test_nothing_is_cut_off_or_hidden_at_any_width(make_result: Make, tmp_path: Path) -> None:
     path = write_report(make_result(60), tmp_path / "report.html")
     run_in_page(path, LOOK)
-    frame = tmp_path / "frame.html"  # a window of Chromium is at least 500 wide
-    frame.write_text(
-        f'<iframe src="report.html" style="width: {width}px; height: 12000px; border: 0"></iframe>'
-        "<script>onmessage = (event) => { document.title = event.data; }</script>"
+    page = tmp_path / "page.html"  # frames: a window of Chromium is at least 500 wide
+    widths = (1400, 900, 420)
+    frame = '<iframe src="report.html" style="width: {}px; height: 12000px; border: 0"></iframe>'
+    page.write_text(
+        "<script>const seen = []; onmessage = (event) => {"
+        "seen.push(JSON.parse(event.data)); document.title = JSON.stringify(seen); }</script>"
+        f"<nobr>{''.join(frame.format(width) for width in widths)}</nobr>"
     )
-    seen = title_of(seen_by_browser(frame, "1500,12100"))
-    assert seen["width"] == width
-    assert seen["figures"] >= 12
-    assert seen["faults"] == []
+    seen = title_of(seen_by_browser(page, "2800,12100"))
+    assert {view["width"] for view in seen} == set(widths)
+    assert all(view["figures"] >= 12 for view in seen)
+    assert [view["faults"] for view in seen] == [[]] * 3
 
 
 @browser
