@@ -48,6 +48,7 @@ class Box:
     where: InitVar[Any] = None
 
     constrained: ClassVar[bool] = False
+    listed: ClassVar[None] = None
 
     def __post_init__(self, where: Any) -> None:
         if where is not None:

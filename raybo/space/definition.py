@@ -2,7 +2,7 @@
 
 A definition mirrors the space. An entry whose `type` is a string is a parameter, any other
 mapping is a group of them; a text named `where` at the top is the condition of the space (see
-`raybo.space.expression`); a box stands alone at the top:
+`raybo.space.expression`), a list the configs that it allows; a box stands alone at the top:
 
     lr: {type: float, low: 1e-5, high: 0.1, log: true}
     width: {type: int, low: 16, high: 512, log: true, step: 8}
@@ -76,16 +76,22 @@ def difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
     if not changes and list(old) != list(new):
         changes = [f"the parameters are in another order: {listed(new)}, were {listed(old)}"]
     if old_where != new_where:
-        changes.append(f"where {json.dumps(old_where)} -> {json.dumps(new_where)}")
+        changes.append(f"where {_shown(old_where)} -> {_shown(new_where)}")
     return changes
 
 
 def _split(definition: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
-    """The parameters, and the text of `where`, its function as {FUNCTION: ...}, or None."""
+    """The parameters, and `where`: its text or list, its function as {FUNCTION: ...}, or None."""
     where = definition.get("where")
-    if not isinstance(where, str) and not (isinstance(where, Mapping) and FUNCTION in where):
+    if not isinstance(where, str | list) and not (
+        isinstance(where, Mapping) and FUNCTION in where
+    ):
         return definition, None  # none, or a parameter of that name
     return {name: entry for name, entry in definition.items() if name != "where"}, where
+
+
+def _shown(where: Any) -> str:
+    return f"a list of {len(where):,}" if isinstance(where, list) else json.dumps(where)
 
 
 def _is_parameter(entry: Mapping[str, Any]) -> bool:

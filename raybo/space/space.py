@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from raybo.errors import SpaceError
 from raybo.space import allowed
 from raybo.space.columns import Column, Config, build
 from raybo.space.grid import Array
+from raybo.space.listed import Listed
 from raybo.space.parameters import Categorical, copy_tree, describe
 from raybo.space.values import is_scalar
 from raybo.space.where import Where, where_of
@@ -28,9 +29,10 @@ class Space:
     ----------
     parameters : dict
         Name to Float, Int, Categorical or Choice, or to a nested dict of them.
-    where : str or callable, optional
+    where : str, callable or sequence, optional
         The configs that are allowed: a text such as "a <= b" (`raybo.space.expression` has the
-        language), or a function of the config that returns True or False. No other is proposed.
+        language), a function of the config that returns True or False, or a list of configs. No
+        other is proposed.
 
     Raises
     ------
@@ -55,7 +57,7 @@ class Space:
         self,
         parameters: Mapping[str, Any],
         *,
-        where: str | Callable[[Config], bool] | None = None,
+        where: str | Callable[[Config], bool] | Sequence[Config] | None = None,
     ) -> None:
         if not isinstance(parameters, Mapping):
             raise SpaceError(f"a space is a dict of parameters, got {parameters!r}")
@@ -69,7 +71,11 @@ class Space:
         self._snapped = [c for c in columns if c.parameter.grid is not None]
         self._branches = _branch_columns(self._columns)
         self._where: Where | None = None
-        if where is not None:
+        self._list: Listed | None = None
+        if isinstance(where, Sequence) and not isinstance(where, str):
+            self._where = self._list = Listed(where, self)
+            self._known = self._list.rows
+        elif where is not None:
             self._where = where_of(where, self._columns, self._root)
             self._known = self._find()
 
@@ -77,6 +83,11 @@ class Space:
     def constrained(self) -> bool:
         """Whether only some configs are allowed."""
         return self._where is not None
+
+    @property
+    def listed(self) -> Array | None:
+        """The only rows (k, d) that are allowed, where `where` is a list; None elsewhere."""
+        return None if self._list is None else self._list.rows
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -130,6 +141,8 @@ class Space:
         row = np.asarray(u, dtype=np.float64)
         if row.shape != (self.dim,):
             raise SpaceError(f"expected a row of {self.dim} columns, got shape {row.shape}")
+        if self._list is not None:
+            return self._list.config(self.snap(row[None])[0])
         return self._root.decode([min(max(x, 0.0), 1.0) if x == x else 0.5 for x in row.tolist()])
 
     def snap(self, U: Array) -> Array:
@@ -139,7 +152,7 @@ class Space:
             S[:, column.index] = column.snap(S[:, column.index])
         if self._branches:
             S[~self._active(S)] = 0.5
-        return S
+        return S if self._list is None else self._list.nearest(S)
 
     def active(self, U: Array) -> NDArray[np.bool_]:
         """Return which columns matter in which row of U (n, d)."""
@@ -167,11 +180,14 @@ class Space:
     def nearest(self, row: Array) -> Array:
         """Return an allowed row (d,) near a row."""
         if self.allowed(row[None])[0]:
-            return row
+            return row if self._list is None else self.snap(row[None])[0]
         return allowed.nearest(self, row, self._known)
 
     def sample(self, n: int, rng: Generator) -> Array:
         """Return rows (n, d) drawn uniformly from what is allowed of the cube, snapped."""
+        if self._list is not None:  # each once, as far as they go
+            k = len(self._known)
+            return np.asarray(self._known[rng.permutation(np.arange(max(n, k)) % k)[:n]])
         if self._where is not None:
             return allowed.sample(self, n, rng, self._known)
         return self.snap(rng.random((n, self.dim)))
@@ -182,6 +198,8 @@ class Space:
 
     def points(self) -> Iterator[dict[str, Any]]:
         """Return an iterator over all configs; the first parameter varies fastest."""
+        if self._list is not None:
+            return self._list.configs()
         if self._root.count is None:
             name = next(c.name for c in self.columns if c.parameter.grid is None)
             raise SpaceError(
@@ -224,6 +242,8 @@ class Space:
 
     @property
     def _is_listed(self) -> bool:
+        if self._list is not None:
+            return True
         count = self._root.count
         return self._where is not None and count is not None and count <= LISTED
 

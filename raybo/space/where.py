@@ -44,7 +44,8 @@ def where_of(given: Any, columns: Sequence[Column], root: Group) -> Where:
     if callable(given):
         return FunctionWhere(given, columns, root)
     raise SpaceError(
-        f"where must be a text such as 'a <= b' or a function of the config, got {given!r}"
+        "where must be a text such as 'a <= b', a function of the config or a list of configs, "
+        f"got {given!r}"
     )
 
 

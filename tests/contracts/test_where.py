@@ -19,6 +19,15 @@ SPACES = {
     "a ten-thousandth": Space({"a": UNIT, "b": UNIT}, where="abs(a - b) < 5e-5"),
     "integers": Space({"a": Int(0, 20), "b": Int(0, 20)}, where="a + b == 10"),
     "shares": Space({f"s{i}": UNIT for i in range(5)}, where="sum(s0, s1, s2, s3, s4) <= 1"),
+    "list": Space(
+        {"a": Float(1e-3, 1, log=True), "b": UNIT},
+        where=[{"a": (i + 1) / 40, "b": i * 7 % 40 / 39} for i in range(40)],
+    ),
+    "listed branches": Space(
+        {"n": Int(1, 9), "c": Choice({"svd": {"rank": Int(1, 9)}, "none": {}})},
+        where=[{"n": n, "c": {"svd": {"rank": 10 - n}}} for n in range(1, 10)]
+        + [{"n": n, "c": {"none": {}}} for n in (2, 5, 9)],
+    ),
     "tree": Space(
         {"n": Int(1, 9), "c": Choice({"svd": {"rank": Int(1, 9)}, "l1": {"t": UNIT}})},
         where="c.svd.rank < n and c.l1.t < n / 20",
@@ -27,7 +36,7 @@ SPACES = {
 # Some methods on all spaces; of the others each has its turn at one of the sets of floats, and
 # `make slow` has the rest. A published one, which is slower, on one space.
 EVERYWHERE = ("auto", "random", "sobol")
-FLOATS = ("half", "a hundredth", "a ten-thousandth", "shares")
+FLOATS = ("half", "a hundredth", "a ten-thousandth", "shares", "list")
 PAPER = {"addtree": "tree", "rembo": "half", "addgp": "shares", "rpp": "shares"}
 SLOW = ("bock", "bo")  # with preset "paper": seconds for a proposal
 

@@ -29,6 +29,7 @@ class Region:
     snap: Callable[[Array], Array] = _identity  # rows moved to points that can be evaluated
     device: str = "cpu"
     walled: bool = False  # whether the acquisition is -inf in a part of the box
+    listed: bool = False  # whether only the starts can be evaluated
 
     @property
     def dim(self) -> int:

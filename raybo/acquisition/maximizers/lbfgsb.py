@@ -49,6 +49,8 @@ class Lbfgsb:
         self, f: Acquisition, region: Region, X: Array, best: Array, rng: np.random.Generator
     ) -> tuple[Array, Array]:
         """Local maxima (m, d) reached from the rows of X of values `best`, and their values."""
+        if region.listed:
+            return X, best
         if len(region.grids) == region.dim:
             return climb_grid(f, region, X, best, rng)
         for _ in range(self.rounds if region.grids else 1):
@@ -63,6 +65,8 @@ class Lbfgsb:
         self, f: ByRow, region: Region, X: Array, best: Array, rng: np.random.Generator
     ) -> Array:
         """Local maxima (m, d), reached from each row of X on an acquisition of its own."""
+        if region.listed:
+            return X
         if len(region.grids) < region.dim:
             X, best = self._climb(f, region, X, best)
         if not region.grids and not region.walled:

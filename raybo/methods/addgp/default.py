@@ -80,7 +80,9 @@ class AddGp:
             def region(rng: np.random.Generator) -> Region:
                 found = search_region(self.space, data, rng)
                 best = best_of_each_group(gp, found.starts, exploration_of(gp, len(data.loss)))
-                return replace(found, starts=np.concatenate([best[None], found.starts]))
+                return replace(
+                    found, starts=np.concatenate([found.snap(best[None]), found.starts])
+                )
 
             if len(rngs) > 1 and self.seconds is None:
                 X = best_in_turn(gp, "log_ei", data, success, self.space, region, rngs)

@@ -52,6 +52,11 @@ def confine(
     Of the `unordered` columns, that share may change.
     """
     lower, upper = np.clip([centre - length / 2, centre + length / 2], region.lower, region.upper)
+    if region.listed:
+        ordered = [i for i in range(region.dim) if i not in unordered]
+        rows = region.starts[:, ordered]
+        near = ((lower[ordered] <= rows) & (rows <= upper[ordered])).all(axis=1)
+        return replace(region, starts=region.starts[near]) if near.any() else region
     starts = inside(centre, lower, upper, len(region.starts), rng)
     changes = rng.random(region.dim) < length
     grids = {}

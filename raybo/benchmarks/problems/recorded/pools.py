@@ -5,11 +5,12 @@ logarithms that FixedHPO-B added: 2 to 18 parameters of a learner, all scaled to
 validation accuracy. `lcbench-pool-DATA` are the 35 data sets of LCBench (Zimmer, Lindauer & Hutter
 2021): 2000 networks each of 7 parameters, and the validation accuracy in percent.
 
-A tuner proposes any config of the box around the pool, and is told the value of the nearest point:
-the usual way to let tuners that know nothing of pools run on one. Distance is Euclidean after each
-parameter is scaled to [0, 1], on a log scale where the parameter has one. A random config finds
-points at the edge of the pool more often than others, so the median of random configs is not that
-of the points (hpob-7609-9967: 0.889 and 0.999).
+The methods of raybo choose from the pool: it is the list of what their space allows. The other
+tuners know nothing of lists; they propose any config of the box around the pool and are told the
+value of the nearest point, the usual way to let them run on one. Distance is Euclidean after each
+parameter is scaled to [0, 1], on a log scale where the parameter has one. A config drawn from the
+box finds points at the edge of the pool more often than others, so the median of such configs is
+not that of the points (hpob-7609-9967: 0.889 and 0.999).
 """
 
 from __future__ import annotations
@@ -69,8 +70,18 @@ def parameters(file: str, key: str) -> Mapping[str, Float | Int]:
     return found
 
 
+@lru_cache(maxsize=2)
 def _space(file: str, key: str) -> Space:
-    return Space(parameters(file, key))
+    found = parameters(file, key)
+    points = rows(file, key)[:, :-1]
+    configs = (
+        {
+            name: int(x) if isinstance(parameter, Int) else x
+            for (name, parameter), x in zip(found.items(), point, strict=True)
+        }
+        for point in points.tolist()
+    )
+    return Space(found, where=list(configs))
 
 
 def scaled(points: Array, found: Mapping[str, Float | Int]) -> Array:
