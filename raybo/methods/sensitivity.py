@@ -107,7 +107,7 @@ class Surface:
         places = GROUPS * np.arange(len(columns))
         for _ in range(POINTS // _BLOCK):
             U = rng.random((_BLOCK, len(columns)))
-            mean = self._standardised(self.space.snap(U))
+            mean = self._standardised(self.space.whole.snap(U))
             groups = np.minimum(GROUPS * U, GROUPS - 1).astype(np.intp)
             for i, column in enumerate(columns):
                 grid = column.parameter.grid

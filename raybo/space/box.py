@@ -73,6 +73,11 @@ class Box:
         return self.dim <= LARGEST_DENSE
 
     @property
+    def whole(self) -> Box:
+        """The box: nothing is left out."""
+        return self
+
+    @property
     def cardinality(self) -> None:
         """None: the number of configs is infinite."""
         return

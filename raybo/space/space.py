@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,11 @@ class Space:
     def constrained(self) -> bool:
         """Whether only some configs are allowed."""
         return self._where is not None
+
+    @cached_property
+    def whole(self) -> Space:
+        """The space of the same parameters, with nothing left out by `where`."""
+        return self if self._where is None else Space(self._parameters)
 
     @property
     def listed(self) -> Array | None:

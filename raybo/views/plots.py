@@ -187,7 +187,7 @@ def plot_contour(sheet: Sheet) -> go.Figure:
     x, y = _grid_of(across), _grid_of(up)
     rows = np.repeat(sheet.rows[best][None], len(x) * len(y), axis=0)
     rows[:, across.index], rows[:, up.index] = np.tile(x, len(y)), np.repeat(y, len(x))
-    z = sheet.mean(sheet.outcome.space.snap(rows)).reshape(len(y), len(x))
+    z = sheet.mean(sheet.outcome.space.whole.snap(rows)).reshape(len(y), len(x))
     cells = not (_is_ordered(across) and _is_ordered(up))
     figure = go.Figure(_picture(x, y, z, sheet.scale, sheet.outcome, cells=cells))
     aside, above = (_spread(column, len(sheet.rows)) for column in (across, up))
@@ -247,7 +247,7 @@ def _slice(sheet: Sheet, column: Column) -> go.Figure:
             grid = _grid_of(column)
             rows = np.repeat(sheet.rows[best][None], len(grid), axis=0)
             rows[:, column.index] = grid
-            mean = sheet.mean(outcome.space.snap(rows))
+            mean = sheet.mean(outcome.space.whole.snap(rows))
             mode = "lines" if _is_ordered(column) else "markers"
             mark = {"symbol": "line-ew", "size": 22, "line": {"color": GREY, "width": 2}}
             line = {"color": GREY, "width": 2}
@@ -283,7 +283,7 @@ def success_slices(sheet: Sheet) -> list[go.Figure]:
             grid = _grid_of(column)
             rows = np.repeat(sheet.rows[here][None], len(grid), axis=0)
             rows[:, column.index] = grid
-            share = np.exp(sheet.success.log_probability(sheet.outcome.space.snap(rows)))
+            share = np.exp(sheet.success.log_probability(sheet.outcome.space.whole.snap(rows)))
             curves.append((float(np.ptp(share)), column, grid, share))
     curves.sort(key=lambda curve: -curve[0])
     return [_success(sheet, *curve[1:]) for curve in curves[:_MOST_SUCCESS]]
