@@ -27,6 +27,7 @@ levy-20, rosenbrock-100, rpp-50        a function of any number of coordinates
 branin-25, hartmann6-1000, branin-1e9  embedded: D coordinates, of which a few are read
 levy-20-in-1000                        the same for a function of any number
 branin-25-rotated                      f(R x), R a random rotation of the D coordinates
+branin-noisy, rover-60-noisy           any of them, with normal noise
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from functools import partial
 from raybo.benchmarks.problems.base import BenchmarkError, Problem
 from raybo.benchmarks.problems.conditional import blocks, blocks_hartmann, jenatton_problem
 from raybo.benchmarks.problems.functions import FIXED, SCALABLE
+from raybo.benchmarks.problems.noise import noisy
 from raybo.benchmarks.problems.vectors import embedded, fixed, rotated, scalable
 
 ROBOTS = ("swimmer", "hopper", "half-cheetah", "walker2d", "ant", "humanoid")
@@ -100,6 +102,7 @@ FAMILIES = {  # first part of a name: "module:function" of the whole name
     "bbob": "bbob:bbob",
 }
 
+NOISY = "-noisy"
 _NAME = re.compile(
     r"(?P<base>[a-z][a-z0-9-]*?)(-(?P<dim>\d+(e\d+)?))?(-in-(?P<into>\d+(e\d+)?))?(?P<rotated>-rotated)?"
 )
@@ -107,17 +110,24 @@ _NAME = re.compile(
 
 def get_problem(name: str) -> Problem:
     """Return the problem called `name`; the module's docstring says how names are made."""
+    if name.endswith(NOISY):
+        return noisy(get_problem(name.removesuffix(NOISY)))
     for prefix, path in FAMILIES.items():
         if name.startswith(f"{prefix}-"):
             return _application(path, name)
     if name in _APPLICATIONS:  # whose names may end in a number
         return PROBLEMS[name]()
+    return _function(name)
+
+
+def _function(name: str) -> Problem:
+    """The function called `name`, in as many dimensions as that says."""
     match = _NAME.fullmatch(name)
     if match is None or match["base"] not in PROBLEMS:
         raise BenchmarkError(
             f"problem {name!r} is not known; there are {', '.join(names())}, where D stands for "
             "a dimension (20, 1e9) and ID for a data set or a function, listed when it is not "
-            "known; -in-D embeds and -rotated rotates a vector problem"
+            "known; -in-D embeds and -rotated rotates a vector problem; -noisy adds noise to any"
         )
     base, dim, into = match["base"], _number(match["dim"]), _number(match["into"])
     if base in SCALABLE:

@@ -69,6 +69,16 @@ SUITES = {
             "20 core-minutes",
         ),
         _suite(
+            "continuous",
+            "functions and a Lasso with noise; the best of a slope is a corner",
+            (
+                *(f"{name}-noisy" for name in ("branin", "hartmann6", "levy-10", "rosenbrock-5")),
+                "bbob-f5-10-noisy",
+                "lassobench-diabetes-noisy",
+            ),
+            "30 core-minutes",
+        ),
+        _suite(
             "conditional",
             "parameters that exist under some choices only: XGBoost's boosters, and functions",
             (*_XGBOOST, "jenatton", "blocks", "blocks-hartmann"),
