@@ -24,7 +24,7 @@ from raybo.surrogate.kernels.additive import Additive
 from raybo.surrogate.kernels.projected import Projected
 from raybo.surrogate.kernels.stationary import Stationary
 
-LISTED = 4096  # rows of a list compared for a proposal; of a longer list a sample: time and memory
+LISTED = 4096  # rows of a list compared for a proposal, of a longer list drawn: time, memory
 GRID_LIMIT = 64  # values of a column tried one by one; a longer range is searched as continuous
 
 
@@ -146,11 +146,13 @@ def search_region(
 ) -> Region:
     """The cube with its grids, and starts: spread over it, and around the best points so far."""
     n = data.effort.n_screened
+    near = around(data.best_rows(), n, rng, unordered_columns(space))
     if space.listed is not None:
-        rows = space.listed if len(space.listed) <= LISTED else space.sample(LISTED, rng)
+        rows = space.listed
+        if len(rows) > LISTED:
+            rows = np.concatenate([space.sample(LISTED, rng), space.snap(near)])
         zeros = np.zeros(space.dim)
         return Region(zeros, zeros + 1.0, rows, snap=space.snap, device=device, listed=True)
-    near = around(data.best_rows(), n, rng, unordered_columns(space))
     over = space.sample(n, rng) if space.constrained else spread(space.dim, n, rng)
     starts = np.concatenate([over, near])
     grids = {i: g for i in range(space.dim) if (g := grid_of(space, i)) is not None}
