@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import ray
 
+from raybo.errors import StudyError
 from raybo.runtime.timeouts import FETCH_SECONDS
 
 if TYPE_CHECKING:
@@ -50,8 +51,15 @@ class CoordinatorActor:
         from raybo.runtime.coordinator import Coordinator  # noqa: PLC0415
         from raybo.runtime.writer import open_journal  # noqa: PLC0415
 
-        async with asyncio.timeout(FETCH_SECONDS):
-            session, space, objective = await payload.session
+        try:
+            async with asyncio.timeout(FETCH_SECONDS):
+                session, space, objective = await payload.session
+        except ray.exceptions.RaySystemError as error:
+            raise StudyError(
+                f"the space cannot be read in another process: {str(error).splitlines()[-1]}; a "
+                "function in where= must stand in the script itself, or in a module that is "
+                "installed"
+            ) from None
         me = ray.get_runtime_context().current_actor
         backend = RayBackend(session, payload.work, payload.search, me, self._started)
         return Coordinator(session, open_journal(session), backend, space, objective, elapsed)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import re
 import signal
@@ -17,8 +18,8 @@ from typing import Any
 import pytest
 
 import raybo
-from raybo import Categorical, Float
-from raybo.errors import StudyError
+from raybo import Categorical, Float, Space
+from raybo.errors import StudyError, StudyFailed
 from raybo.result import load_result
 from raybo.study.journal.journal import read_journal
 from raybo.study.outcome import load_record
@@ -129,6 +130,21 @@ def test_hundreds_run_at_a_time_in_few_processes(tmp_path: Path) -> None:
     assert most > 250  # of 300; the last may start when the first have ended
     kept = (tmp_path / "many" / "output" / "17.txt").read_text()
     assert kept == f"at {trials[17].config['x']}\n"
+
+
+def test_what_other_processes_cannot_import_is_said_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "only_here.py").write_text(
+        "async def job(config): return config['x']\ndef allowed(config): return config['x'] < 0.5\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    found = importlib.import_module("only_here")
+    small = {"method": "random", "max_trials": 4, "storage": tmp_path, "progress": False}
+    with pytest.raises(StudyFailed, match="No module named 'only_here'; give the workers the"):
+        raybo.optimize(found.job, SPACE, **small)
+    with pytest.raises(StudyError, match="No module named 'only_here'; a function in where="):
+        raybo.optimize(lambda c: c["x"], Space(SPACE, where=found.allowed), **small)
 
 
 def test_an_async_generator_is_stopped_early(tmp_path: Path) -> None:

@@ -80,7 +80,8 @@ class _Shared(io.TextIOBase):
         self.current: ContextVar[Any] = ContextVar("stream", default=own)
 
     def write(self, text: str) -> int:
-        return int(self.current.get().write(text))
+        self.current.get().write(text)  # Ray's own stream returns nothing
+        return len(text)
 
     def flush(self) -> None:
         self.current.get().flush()

@@ -180,6 +180,22 @@ def test_each_coroutine_prints_to_its_trial(
     assert kept == "one 0.5\nin a thread\ntwo 0.5\nin a thread\n"
 
 
+def test_a_stream_that_does_not_count_what_it_writes_is_shared_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written: list[str] = []
+
+    class Stream:  # as those of Ray's workers
+        write = written.append
+
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, Stream())
+    share_streams()
+    print("outside")
+    print("in no coroutine", file=sys.stderr)
+    assert "".join(written) == "outside\nin no coroutine\n"
+
+
 def test_cancelled_coroutines_clean_up_and_stubborn_ones_are_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,0 +1,1 @@
+"""Tests of raybo, in folders as the package has them."""
