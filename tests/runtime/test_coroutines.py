@@ -135,9 +135,8 @@ def test_hundreds_run_at_a_time_in_few_processes(tmp_path: Path) -> None:
 def test_what_other_processes_cannot_import_is_said_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "only_here.py").write_text(
-        "async def job(config): return config['x']\ndef allowed(config): return config['x'] < 0.5\n"
-    )
+    functions = "async def job(config): return 0.0\ndef allowed(config): return config['x'] < 0.5"
+    (tmp_path / "only_here.py").write_text(functions)
     monkeypatch.syspath_prepend(tmp_path)
     found = importlib.import_module("only_here")
     small = {"method": "random", "max_trials": 4, "storage": tmp_path, "progress": False}
