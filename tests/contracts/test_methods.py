@@ -88,12 +88,13 @@ def accepted(name: str, options: dict[str, Any], space: AnySpace) -> bool:
 
 
 def cases(some: bool = False) -> list[Any]:
-    """Every variant on all of its spaces, or on one or two but for auto: the rest are slow."""
+    """Every variant on all of its spaces; or defaults on one or two but for auto, the rest slow."""
     found = []
     for place, (variant, (name, options, kinds)) in enumerate(VARIANTS.items()):
         taken = [kind for kind in kinds if accepted(name, options, SPACES[kind])]
         few = some and name != "auto" and len(taken) > 2
         quick = taken[(place + 1) % 3 :: 3] if few else taken  # addtree has the tree
+        quick = [] if some and options.get("preset") == "paper" else quick
         for kind in taken:
             marks = [pytest.mark.slow] if variant in SLOW or kind not in quick else []
             found.append(

@@ -95,7 +95,7 @@ def test_options_go_to_the_method_and_are_checked() -> None:
 )
 def test_every_variant_of_bo_gets_close_to_a_bowls_minimum(options: dict) -> None:
     opt = Optimizer({"x": Float(-1, 1), "y": Float(-1, 1)}, "bo", seed=0, n_init=5, **options)
-    for _ in range(16):
+    for _ in range(11):
         trial = opt.ask()
         opt.tell(trial.number, (trial.config["x"] - 0.3) ** 2 + (trial.config["y"] + 0.5) ** 2)
     assert opt.best is not None

@@ -36,6 +36,7 @@ def test_importances_do_not_depend_on_the_mode(make_result: Make) -> None:
     assert low == pytest.approx(high)
 
 
+@pytest.mark.slow
 def test_importances_know_weights_that_searches_of_60_dimensions_found(make_result: Make) -> None:
     """60 trials say little of 60 parameters, so four searches are asked."""
     space = Space({f"x{i}": Float(-1, 1) for i in range(60)})

@@ -56,7 +56,7 @@ def test_with_less_effort_the_design_goes_on_until_as_many_values_are_known() ->
 def test_every_effort_proposes_points_of_the_space(effort: Effort) -> None:
     space = Space({"x": Float(0, 1), "n": Int(1, 5), "c": Categorical(["a", "b"])})
     study = Study(space, Bo(space), Objective("min"), seed=0)
-    for number in range(20):
+    for number in range(12):
         trial = study.ask(number, effort)
         study.tell(number, (trial.config["x"] - 0.3) ** 2 + trial.config["n"])
     assert study.best is not None

@@ -38,7 +38,7 @@ def density_of(X: np.ndarray, y: np.ndarray) -> NegativeLogPosterior:
     [
         pytest.param({}, id="BOCK", marks=pytest.mark.slow),
         pytest.param({"warp": False}, id="BOCK-W", marks=pytest.mark.slow),
-        pytest.param({"boundary": True}, id="BOCK+B"),
+        pytest.param({"boundary": True}, id="BOCK+B", marks=pytest.mark.slow),
     ],
 )
 def test_every_variant_improves_on_the_centre(options: dict) -> None:
