@@ -87,14 +87,18 @@ def accepted(name: str, options: dict[str, Any], space: AnySpace) -> bool:
     return True
 
 
-def cases(some: bool = False) -> list[Any]:
-    """Every variant on all of its spaces; or defaults on one or two but for auto, the rest slow."""
+def cases(some: bool = False, published: bool = True) -> list[Any]:
+    """Every variant on all of its spaces, or quickly on some, perhaps not those that are published.
+
+    With `some` a default is tried on one or two spaces but for auto; the rest are slow.
+    """
     found = []
     for place, (variant, (name, options, kinds)) in enumerate(VARIANTS.items()):
         taken = [kind for kind in kinds if accepted(name, options, SPACES[kind])]
         few = some and name != "auto" and len(taken) > 2
         quick = taken[(place + 1) % 3 :: 3] if few else taken  # addtree has the tree
-        quick = [] if some and options.get("preset") == "paper" else quick
+        if options.get("preset") == "paper" and not published:
+            quick = []
         for kind in taken:
             marks = [pytest.mark.slow] if variant in SLOW or kind not in quick else []
             found.append(
@@ -148,6 +152,9 @@ class TestMethod:
         propose(method, space, data_of(space, 0, np.empty(0)))
         propose(method, space, data_of(space, 1, np.ones(1)))
 
+
+@pytest.mark.parametrize(("name", "options", "space"), cases(some=True))
+class TestMethodWithData:
     @pytest.mark.parametrize("kind", ["equal losses", "extreme losses", "equal points"])
     def test_degenerate_data(
         self, name: str, options: dict[str, Any], space: AnySpace, kind: str
@@ -167,7 +174,7 @@ class TestMethod:
         assert len(proposals) == 1
 
 
-@pytest.mark.parametrize(("name", "options", "space"), cases(some=True))
+@pytest.mark.parametrize(("name", "options", "space"), cases(some=True, published=False))
 class TestMethodWithManyProposals:
     def test_failures_and_bounds(
         self, name: str, options: dict[str, Any], space: AnySpace

@@ -236,8 +236,7 @@ def test_first_suggestions_are_those_of_the_method_and_do_not_wait_for_it(method
     assert tune.computer.computed == (5,)
 
 
-@pytest.mark.parametrize("seconds", [0.1, 0.5, 30.0])
-@pytest.mark.parametrize("live", [1, 2, 4])
+@pytest.mark.parametrize(("seconds", "live"), [(0.1, 4), (0.5, 1), (30.0, 2)])
 def test_no_more_points_fill_the_space_than_the_initial_design_has(
     seconds: float, live: int
 ) -> None:

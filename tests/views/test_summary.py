@@ -68,7 +68,7 @@ def test_importances_of_a_parameter_without_effect_are_small(make_result: Make) 
         }
     )
     optimizer = Optimizer(space, method="bo", seed=0)
-    for _ in range(40):
+    for _ in range(30):
         trial = optimizer.ask()
         c = trial.config
         value = (np.log10(c["lr"]) + 2) ** 2 + 0.3 * (np.log2(c["width"]) - 6) ** 2
