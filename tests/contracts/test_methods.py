@@ -88,7 +88,7 @@ def accepted(name: str, options: dict[str, Any], space: AnySpace) -> bool:
 
 
 def cases(some: bool = False, published: bool = True) -> list[Any]:
-    """Every variant on all of its spaces, or quickly on some, perhaps not those that are published.
+    """Every variant on all of its spaces, or quickly on some, and perhaps no published one.
 
     With `some` a default is tried on one or two spaces but for auto; the rest are slow.
     """
