@@ -224,7 +224,9 @@ def _members(sheet: Sheet) -> Section | None:
     counts = ", ".join(f"{name} {by.count(name)}" for name in members.names)
     note = f"Proposals: {counts}."
     leader, share = members.leader
-    if share < _CLEAR_LEAD:
+    if len(members.names) == 1:
+        note += " It is the only member."
+    elif share < _CLEAR_LEAD:
         note += " All explain the results about equally well."
     elif leader in ASSUMPTIONS:
         note += f" What explains the results best is that {ASSUMPTIONS[leader]}."

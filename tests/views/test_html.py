@@ -379,11 +379,11 @@ def test_printing_draws_every_figure(make_result: Make, tmp_path: Path) -> None:
     assert 'class="waiting"' not in drawn
 
 
-def auto_result(mode: str) -> Result:
+def auto_result(mode: str, **options: Any) -> Result:
     """A study of `auto` whose values are a noisy bowl."""
     space = Space({"x": Float(0, 1), "y": Float(0, 1)})
     sign = 1.0 if mode == "min" else -1.0
-    opt, rng = Optimizer(space, mode=mode), np.random.default_rng(0)
+    opt, rng = Optimizer(space, mode=mode, **options), np.random.default_rng(0)
     for _ in range(25):
         trial = opt.ask()
         bowl = sum((value - 0.4) ** 2 for value in trial.config.values())
@@ -407,6 +407,12 @@ def test_the_members_of_auto_are_shown_with_what_they_expected(mode: str) -> Non
     page = html.unescape(render(sheet.outcome))
     assert "Which method predicts best" in page
     assert "Proposals: bo " in page
+
+
+def test_an_only_member_is_not_said_to_explain_the_results_best() -> None:
+    page = html.unescape(render(auto_result("min", members=("bo",))))
+    assert "It is the only member." in page
+    assert "explains the results best" not in page
 
 
 @pytest.mark.parametrize("mode", ["min", "max"])

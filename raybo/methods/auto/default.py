@@ -27,7 +27,7 @@ from raybo.methods.bins.default import Bins
 from raybo.methods.bo.default import Bo
 from raybo.methods.egp.default import Egp
 from raybo.methods.local.default import Local
-from raybo.methods.model import Modelled, in_losses, unordered_columns
+from raybo.methods.model import Modelled, in_losses
 from raybo.methods.options import check_choice, check_count
 from raybo.space.any_space import AnySpace
 from raybo.space.design import design_point, design_size
@@ -171,11 +171,6 @@ def _expected(gp: GP, data: Data, X: Array) -> list[list[float]]:
 
 
 def members_of(space: AnySpace) -> tuple[str, ...]:
-    """Names of the members for a space with columns.
-
-    Where no column has an order, local has the model of bo, and looks at less of the space.
-    """
-    if any(column.kind == "choice" for column in space.columns):
-        return ("addtree", "bo")
-    ordered = len(unordered_columns(space)) < space.dim
-    return ("bo", "local") if ordered else ("bo",)
+    """Names of the members for a space with columns."""
+    conditional = any(column.kind == "choice" for column in space.columns)
+    return ("addtree", "bo") if conditional else ("bo", "local")

@@ -127,7 +127,6 @@ def test_what_is_expected_of_a_result_includes_its_noise() -> None:
     [
         (Box(3), ("bo", "local")),
         (Space({"a": Float(0, 1), "b": Categorical(["x", "y"])}), ("bo", "local")),
-        (Space({"a": Categorical([1, 2]), "b": Categorical(["x", "y"])}), ("bo",)),
         (Space({"c": Choice({"l": {"x": Float(0, 1)}, "r": {}})}), ("addtree", "bo")),
     ],
 )
