@@ -7,8 +7,10 @@
 A task is a network of LCBench on an OpenML task, trained for 52 epochs, or XGBoost on a data set
 of OpenML, trained with more and more of the data: 27 steps, which take as long as the training
 with so much data. Accuracies and seconds are those of YAHPO Gym's surrogates, and 8 trainings run
-at a time. A table has the best accuracy after the time of 10, 30 and 100 full trainings, and the
-share of that time after which a tuner is as good as the first one at the end.
+at a time. The task "cifar10-cnn" is a network that is trained on a GPU (`live.py`).
+
+A table has the best accuracy after the time of 10, 30 and 100 full trainings, and the share of
+that time after which a tuner is as good as the first one at the end.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ import statistics
 import warnings
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import click
@@ -41,6 +45,7 @@ from raybo.benchmarks.terminal import single_thread, wide_console
 
 _LCBENCH, _XGBOOST = "yahpo-lcbench", "yahpo-xgboost"
 _BOOSTED = "xgboost-"  # tasks that begin so are of the latter
+_LIVE = "cifar10-cnn"  # see live.py
 _SHOWN = (0.1, 0.3, 1.0)  # shares of the budget
 
 
@@ -71,6 +76,26 @@ def run(tuner: str, task: str, seed: int, trainings: float, workers: int) -> Run
         warnings.simplefilter("ignore")  # of the peers
         trace = simulate(build(tuner, space, seed, steps), surrogate, space, workers, trainings)
     return Run(tuner, task, seed, trainings, workers, trace)
+
+
+class _LiveRuns:
+    """Runs of the network that is trained, by processes that are started for the first of them."""
+
+    def __init__(self, workers: int, device: str, stack: ExitStack) -> None:
+        self._workers, self._device, self._stack = workers, device, stack
+        self._ends: Sequence[Connection] = ()
+        self._unit = 0.0
+
+    def __call__(self, tuner: str, task: str, seed: int, trainings: float, workers: int) -> Run:
+        from raybo.benchmarks.early_stopping import live  # noqa: PLC0415  (it trains with torch)
+        from raybo.benchmarks.problems.networks.small_cnn import EPOCHS, SPACE  # noqa: PLC0415
+
+        if not self._ends:
+            self._ends = self._stack.enter_context(live.trainers(self._workers, self._device))
+            self._unit = live.full_training(self._ends)
+        built = build(tuner, SPACE, seed, EPOCHS)
+        trace = live.tune(built, self._ends, self._unit, trainings)
+        return Run(tuner, task, seed, trainings, workers, trace)
 
 
 def read(path: Path) -> list[Run]:
@@ -143,6 +168,7 @@ def table_of(runs: Sequence[Run], tuners: Sequence[str]) -> Table:
 @click.option("--first-seed", type=click.IntRange(0), default=0, help="seeds start here")
 @click.option("--trainings", type=float, default=100.0, help="time of a run, in full trainings")
 @click.option("--workers", type=click.IntRange(1), default=8)
+@click.option("--device", default="cuda", show_default=True, help=f"that trains {_LIVE}")
 @click.option("--results", type=click.Path(path_type=Path), help="JSON lines; continued if there")
 def command(
     tasks: str | None,
@@ -151,6 +177,7 @@ def command(
     first_seed: int,
     trainings: float,
     workers: int,
+    device: str,
     results: Path | None,
 ) -> None:
     """Run tuners on data sets; runs that the results file holds are not run again."""
@@ -165,9 +192,11 @@ def command(
     ]
     console = wide_console()
     todo = [key for key in wanted if key not in known]
-    for key in track(todo, "runs", console=console, transient=True):
-        runs.append(run(*key))
-        if results:
-            append(results, runs[-1])
+    with ExitStack() as stack:
+        run_live = _LiveRuns(workers, device, stack)
+        for key in track(todo, "runs", console=console, transient=True):
+            runs.append((run_live if key[1] == _LIVE else run)(*key))
+            if results:
+                append(results, runs[-1])
     chosen = set(wanted)
     console.print(table_of([done for done in runs if done.key in chosen], names))

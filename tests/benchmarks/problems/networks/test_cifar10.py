@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from raybo.benchmarks.problems.base import BenchmarkError
-from raybo.benchmarks.problems.networks import cifar10, resnet_activations, vgg_pruning
+from raybo.benchmarks.problems.networks import cifar10, resnet_activations, small_cnn, vgg_pruning
 from raybo.benchmarks.problems.registry import get_problem
 
 TINY = (4,) * 5
@@ -184,3 +184,25 @@ def test_without_a_gpu_the_error_names_the_problem_for_cpus(
     problem = get_problem(name)
     with pytest.raises(BenchmarkError, match=f"{name} needs a GPU .* run '{instead}'"):
         problem.objective(problem.space.decode(np.full(problem.space.dim, 0.3)))
+
+
+def test_a_small_network_yields_its_accuracy_after_every_epoch(
+    images: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"EPOCHS": 12, "IMAGES": 120, "VALIDATION": 40}.items():
+        monkeypatch.setattr(small_cnn, name, value)
+    cube = {"lr": 0.05, "momentum": 0.9, "weight_decay": 1e-6, "batch": 20}
+    config = {**cube, "width": 8, "depth": 1, "dropout": 0.0}
+    found = list(small_cnn.accuracies(config, "cpu"))
+    assert len(found) == 12
+    assert found[-1] > 90.0  # bright or dark
+    assert found == list(small_cnn.accuracies(config, "cpu"))
+
+
+def test_a_config_of_the_small_network_sets_its_shape() -> None:
+    space = small_cnn.SPACE
+    rng = np.random.default_rng(0)
+    for config in (space.decode(row) for row in space.sample(5, rng)):
+        shape = [m for m in small_cnn.network(config) if isinstance(m, torch.nn.Conv2d)]
+        assert len(shape) == 3 * config["depth"]
+        assert shape[-1].out_channels == 4 * config["width"]
