@@ -18,7 +18,7 @@ from raybo.benchmarks.early_stopping.simulator import Trace
 from raybo.benchmarks.early_stopping.tuners import Tuner, build
 from raybo.benchmarks.problems.networks.small_cnn import EPOCHS, SPACE, accuracies
 
-_CALIBRATION = 40.0  # seconds of random trainings, of which about 40 are complete on an H200
+_CALIBRATION = 40.0  # seconds of random trainings, in which an H200 completes about 14
 
 
 def train_forever(connection: Connection, device: str) -> None:

@@ -22,7 +22,7 @@ SPACE = Space(
         "lr": Float(1e-4, 1.0, log=True),
         "momentum": Float(0.0, 0.99),
         "weight_decay": Float(1e-6, 1e-1, log=True),
-        "batch": Int(32, 512, log=True),
+        "batch": Int(128, 1024, log=True),
         "width": Int(8, 64, log=True),
         "depth": Int(1, 3),
         "dropout": Float(0.0, 0.7),
