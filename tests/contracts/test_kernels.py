@@ -10,6 +10,7 @@ import torch
 
 from raybo.methods.addtree.kernel import tree_kernel
 from raybo.methods.addtree.log_warp import LogWarped
+from raybo.methods.addtree.published import published_kernel
 from raybo.methods.addtree.vertex import AtVertex
 from raybo.methods.bock.kernel import Cylindrical
 from raybo.space.parameters import Choice, Float
@@ -42,7 +43,7 @@ KERNELS: dict[str, Kernel] = {
     "ridge-default": Projected(Matern52(D, ard=False, scaled=True, lengthscale=1.0), D),
     "addtree-vertex": AtVertex(((2, 1, 2),), (0,), (1,)),
     "addtree-root": AtVertex((), (0, 1), ()),
-    "addtree-published": tree_kernel(TREE, vertices(TREE), ard=False),
+    "addtree-published": published_kernel(TREE, vertices(TREE)),
     "addtree-default": LogWarped.of(tree_kernel(TREE, vertices(TREE), spread=0.3), TREE),
 }
 # Kernels that jump where a category or a branch changes have no gradient in the rows.

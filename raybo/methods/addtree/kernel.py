@@ -56,7 +56,7 @@ class TreeKernel:
 
     @cached_property
     def hypers(self) -> tuple[Hyper, ...]:
-        """Variances, length-scales and weights of all vertices."""
+        """Length-scales and weights of all vertices, and variances where these are fitted."""
         found = {h.name: h for term in self.terms for h in term.hypers}
         return tuple(
             replace(h, shape=(len(self.owners(name)),), prior=self._pooled(h.prior))
@@ -102,7 +102,7 @@ class TreeKernel:
 
     def diag(self, X: Tensor, theta: Theta) -> Tensor:
         """Variances (n,)."""
-        return self.active(X).to(X.dtype) @ theta["variance"]
+        return self.active(X).to(X.dtype) @ self.variances(theta)
 
     def active(self, X: Tensor) -> Tensor:
         """Which rows of X pass through which vertex (n, V)."""
@@ -124,13 +124,21 @@ class TreeKernel:
 
     def tables(self, theta: Theta) -> tuple[Tensor, Tensor, Tensor]:
         """1 / length-scale (V, c) and weight (V, c) by place, 0 where there is none; variances."""
-        scale = weight = theta["variance"].new_zeros(self.columns.shape)
-        if "lengthscale" in theta:
-            elements, *places = self._lengthscale_places
+        variance = self.variances(theta)
+        scale = weight = variance.new_zeros(self.columns.shape)
+        elements, *places = self._lengthscale_places
+        if len(elements):
             scale = scale.index_put(tuple(places), 1.0 / theta["lengthscale"][elements])
-        if "weight" in theta:
+        if len(self._weight_places[0]):
             weight = weight.index_put(self._weight_places, theta["weight"])
-        return scale, weight, theta["variance"]
+        return scale, weight, variance
+
+    def variances(self, theta: Theta) -> Tensor:
+        """Variances (V,) of all vertices, which are given or fitted."""
+        given = [term.variance for term in self.terms]
+        if None in given:
+            return theta["variance"]
+        return torch.tensor(given, dtype=torch.float64)
 
     def correlations(self, A: Tensor, B: Tensor, scale: Tensor, weight: Tensor) -> Tensor:
         """Correlations (b, s, k) of own columns A (b, s, c) and B (b, k, c)."""

@@ -6,7 +6,7 @@ of Berkenkamp, Schoellig & Krause (2019) as in section 4.3.1.
 
 Paper            Code                  Meaning
 T = (V, E)       tree                  vertices in breadth-first order (appendix B)
-k_T              TreeKernel            sum of the kernels of the vertices (Algorithm 1)
+k_T              published_kernel      sum of the kernels of the vertices (Algorithm 1)
 k_v, k_v^delta   AtVertex              kernel of a vertex, 0 unless both points pass through it
 mu^v, sigma^v    VertexPosteriors      posterior of the function of a vertex
 x^v, u^v         VertexMaxima          maximum of the bound of each vertex, and its value
@@ -17,28 +17,36 @@ I(y; f)          information_gain      of the observations about the function (e
 b(t), g(t)       norm_growth, shrink   growth of the norm bound and of 1 / length-scale (eq. 13)
 theta_t          adapted               length-scales (eq. 13 and section 5)
 
-What the paper leaves open: B_0, here 1 on standardised losses; theta_0, here 1, the width of the
-cube; delta, here 0.1; b(t) = L^(1/4) and g(t) = L^(1 / (4 d~)) with L = 1 + ln(1 + t), which are 1
-at t = 0, grow without bound and keep g(t)^(2 d~) b(t) = L^(3/4) far below sqrt(t), as Proposition
-11 needs it; the exponent d of g in eq. 13, here d~, since no vertex has more columns; the priors
-of theta^MAP (section 5), here those of `AtVertex`; the first points, here those of a Sobol
-sequence, as many as in raybo/methods/addtree/default.py.
+What the paper leaves open, and what is picked:
 
-What it does not have: pending points; integers and categories at a vertex; and a point that was
-evaluated before, or is not allowed, is replaced by the best other one, under the bound of whole
-points.
+- the scale of the losses: standardised, mean 0;
+- the noise, which it takes as given (section 4.1) and a user does not know: fitted as theta is;
+- the bounds of theta in the fit: those of the authors' released code, exp(-7) < theta^2 < exp(4);
+- a prior for theta^MAP (section 5): none, since there the marginal likelihood is maximised;
+- theta_0: 1, the width of the cube; B_0: 1; delta: 0.1;
+- b(t) = L^(1/4) and g(t) = L^(1 / (4 d~)) with L = 1 + ln(1 + t), which are 1 at t = 0, grow
+  without bound and keep g(t)^(2 d~) b(t) = L^(3/4) far below sqrt(t), as Proposition 11 needs it;
+- the exponent d of g in eq. 13: d~, since no vertex has more columns;
+- the first points: those of a Sobol sequence, as many as in raybo/methods/addtree/default.py;
+- how often theta is fitted: when the data have grown by the share that the effort says.
+
+What it does not have: pending points; integers and categories at a vertex; vertices without
+parameters below the root, which have the constant kernel 1 here, since appendix B would leave all
+values there to the noise; and a point that was evaluated before, or is not allowed, is replaced by
+the best other one, under the bound of whole points.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from raybo.acquisition.functions import ucb
 from raybo.lazy import Tensor
-from raybo.methods.addtree.kernel import tree_kernel
+from raybo.methods.addtree.kernel import TreeKernel, tree_kernel
 from raybo.methods.addtree.search import TreeSearch, best_path
 from raybo.methods.base import Data, Proposal
 from raybo.methods.model import fitted_gp, with_pending
@@ -48,13 +56,14 @@ from raybo.space.any_space import AnySpace
 from raybo.space.design import design_size, sobol_point
 from raybo.space.tree import Vertex, expanded, vertices
 from raybo.surrogate.gp import GP, NOISE
-from raybo.surrogate.kernels.base import lengthscales
+from raybo.surrogate.kernels.base import Hyper, lengthscales
 from raybo.surrogate.linalg import one_thread
-from raybo.surrogate.map import NOISE_HYPER
 
 CONFIDENCE = 0.1  # delta: the regret bound holds with probability 1 - delta (Theorem 7)
 NORM = 1.0  # B_0
 LENGTHSCALE = 1.0  # theta_0
+# theta^MAP, with the bounds of the authors' released code and no prior
+FITTED = Hyper("lengthscale", (), math.exp(-3.5), math.exp(2.0), LENGTHSCALE)
 
 
 @dataclass(frozen=True)
@@ -88,8 +97,8 @@ class PublishedAddTree:
         t = len(data.loss)
         dim = max(1, *(len(vertex.columns) for vertex in tree))
         with one_thread():
-            kernel = tree_kernel(space, tree, ard=False)  # Algorithm 1
-            gp, memo = fitted_gp(kernel, data, noise=NOISE_HYPER, mean=0.0)  # Algorithm 2, line 12
+            kernel = published_kernel(space, tree)
+            gp, memo = fitted_gp(kernel, data, mean=0.0)  # Algorithm 2, line 12
             gp = with_pending(adapted(gp, t, dim), data)
             beta = a_gp_ucb(gp, t, dim)
             search = TreeSearch(space, tree, kernel.terms, data, rng)
@@ -109,6 +118,24 @@ class PublishedAddTree:
 
                 x = search.maximize_leaves(untried(bound, space, data), maxima)
         return Proposal(x=x, memo=memo)
+
+
+def published_kernel(space: AnySpace, tree: Sequence[Vertex]) -> TreeKernel:
+    """k_T of Algorithm 1: a squared exponential kernel of variance 1 for each vertex.
+
+    Section 4.3.1 has no variance: length-scales are all that is fitted. A fitted variance of a
+    vertex that few points pass goes to 0, and with it the bound of its branch, which is then given
+    up (examples/RESULTS.md). A root without parameters has no kernel (section 4.1, appendix B).
+    """
+    terms = tree_kernel(space, tree, ard=False).terms
+    bare_root = not terms[0].columns
+    variances = [0.0 if bare_root else 1.0, *[1.0] * (len(terms) - 1)]
+    return TreeKernel(
+        tuple(
+            replace(term, variance=variance, lengthscale=FITTED)
+            for term, variance in zip(terms, variances, strict=True)
+        )
+    )
 
 
 def a_gp_ucb(gp: GP, t: int, dim: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from raybo.lazy import Tensor, torch
 from raybo.surrogate.kernels.base import Hyper, LogNormal, Theta
@@ -31,6 +31,8 @@ class AtVertex:
     ordered: tuple[int, ...]  # columns by whose distance values differ
     unordered: tuple[int, ...]  # columns that are equal or not
     ard: bool = True  # a length-scale per ordered column, or one for all
+    variance: float | None = None  # given instead of fitted
+    lengthscale: Hyper | None = None  # with other bounds and another prior than here
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -39,17 +41,24 @@ class AtVertex:
 
     @property
     def hypers(self) -> tuple[Hyper, ...]:
-        """Length-scales and weights, where there are such columns, and the variance."""
+        """Length-scales and weights, where there are such columns, and the variance if fitted."""
         return (
-            *(self._stationary.hypers if self.ordered else ()),
+            *(self._lengthscale_hypers if self.ordered else ()),
             *(Hamming(len(self.unordered)).hypers if self.unordered else ()),
-            VARIANCE,
+            *((VARIANCE,) if self.variance is None else ()),
         )
+
+    @property
+    def _lengthscale_hypers(self) -> tuple[Hyper, ...]:
+        hypers = self._stationary.hypers
+        if self.lengthscale is None:
+            return hypers
+        return tuple(replace(self.lengthscale, shape=h.shape) for h in hypers)
 
     def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
         """Covariances (n, m)."""
         passes = self.passes(X)[:, None] & self.passes(Z)[None, :]
-        K = passes * theta["variance"]  # k_v^d (Algorithm 1, line 4)
+        K = passes * self._scale(X, theta)  # k_v^d (Algorithm 1, line 4)
         if self.ordered:
             own = list(self.ordered)
             K = K * self._stationary(X[:, own], Z[:, own], theta)  # line 7
@@ -60,7 +69,10 @@ class AtVertex:
 
     def diag(self, X: Tensor, theta: Theta) -> Tensor:
         """Variances (n,)."""
-        return self.passes(X) * theta["variance"]
+        return self.passes(X) * self._scale(X, theta)
+
+    def _scale(self, X: Tensor, theta: Theta) -> Tensor:
+        return theta["variance"] if self.variance is None else X.new_tensor(self.variance)
 
     def passes(self, X: Tensor) -> Tensor:
         """Which rows of X pass through the vertex (n,)."""

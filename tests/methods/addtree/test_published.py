@@ -13,8 +13,13 @@ from raybo.acquisition.functions import ucb
 from raybo.benchmarks.problems.conditional import blocks_space
 from raybo.benchmarks.problems.registry import get_problem
 from raybo.errors import MethodError, SpaceError
-from raybo.methods.addtree.kernel import tree_kernel
-from raybo.methods.addtree.published import PublishedAddTree, a_gp_ucb, adapted
+from raybo.methods.addtree.kernel import TreeKernel, tree_kernel
+from raybo.methods.addtree.published import (
+    PublishedAddTree,
+    a_gp_ucb,
+    adapted,
+    published_kernel,
+)
 from raybo.methods.addtree.search import TreeSearch
 from raybo.methods.base import Data
 from raybo.methods.model import theta_from_json
@@ -46,7 +51,7 @@ def proposed(method: PublishedAddTree, data: Data) -> tuple[GP, np.ndarray]:
     """The fitted process of a proposal, and the proposal."""
     proposal = method.propose(data, np.random.default_rng(0))
     assert proposal.x is not None
-    kernel = tree_kernel(method.space, method.tree, ard=False)
+    kernel = published_kernel(method.space, method.tree)
     theta = theta_from_json(proposal.memo["theta"])
     y = torch.tensor(standardize(data.loss))
     return GP.of(kernel, theta, torch.tensor(data.X), y, mean=0.0), proposal.x
@@ -84,6 +89,39 @@ def test_the_proposal_has_the_best_path_of_vertices_each_maximised_by_itself() -
     terms = tree_kernel(JENATTON.space, tree).terms
     search = TreeSearch(JENATTON.space, tree, terms, data, np.random.default_rng(0))
     np.testing.assert_allclose(x, search.assemble(frozenset(best), at), atol=1e-3)
+
+
+def test_only_length_scales_and_noise_are_fitted() -> None:
+    method, data = PublishedAddTree(JENATTON.space), data_of(25)
+    gp, _ = proposed(method, data)
+    assert {name: value.numel() for name, value in gp.theta.items()} == {
+        "lengthscale": 6,
+        "noise": 1,
+    }
+    tree, theta = method.tree, gp.theta
+    assert isinstance(gp.kernel, TreeKernel)
+    through = gp.kernel.active(gp.X).numpy()
+    K = np.zeros((25, 25))
+    scales = iter(theta["lengthscale"].tolist())
+    for v, vertex in enumerate(tree):
+        if vertex.columns:  # the root has none, hence no kernel
+            x = data.X[:, vertex.columns[0]]
+            se = np.exp(-0.5 * ((x[:, None] - x) / next(scales)) ** 2)  # section 4.3.1
+            K += np.outer(through[:, v], through[:, v]) * se
+    np.testing.assert_allclose(gp.kernel(gp.X, gp.X, theta).numpy(), K, atol=1e-9)
+
+
+def test_a_branch_without_parameters_has_a_level() -> None:
+    space = Space({"c": Choice({"none": {}, "some": {"x": Float(0, 1)}})})
+    method = PublishedAddTree(space)
+    kernel = published_kernel(space, method.tree)
+    X = torch.tensor(space.sample(8, np.random.default_rng(0)))
+    theta = {h.name: torch.full(h.shape, h.start).double() for h in kernel.hypers}
+    none = kernel.active(X)[:, 1]
+    K = kernel(X, X, theta)
+    assert 0 < none.sum() < 8
+    assert (K[none][:, none] == 1.0).all()
+    assert (K[none][:, ~none] == 0.0).all()
 
 
 def test_beta_is_that_of_equations_11_to_13() -> None:
@@ -127,13 +165,17 @@ def test_no_point_of_a_finite_space_is_tried_twice() -> None:
 
 @pytest.mark.slow
 def test_jenatton_function() -> None:
-    """The median of 10 runs of log10(best - 0.1) is below -4 after 30 evaluations (Figure 4a)."""
+    """Log10(best - 0.1) is below -4 after 30 evaluations in 13 of 20 runs (Figure 4a).
+
+    So the median is below -4, as in the figure. The seeds had no part in any choice: 15 of these
+    runs were below, and 34 of 40 with the next 20 seeds (examples/RESULTS.md).
+    """
     regrets = []
-    for seed in range(10):
+    for seed in range(2000, 2020):
         optimizer = Optimizer(JENATTON.space, "addtree", preset="paper", seed=seed)
         for _ in range(30):
             trial = optimizer.ask()
             optimizer.tell(trial.number, JENATTON.objective(trial.config))
         assert optimizer.best is not None
         regrets.append(math.log10(max(optimizer.best.value - 0.1, 1e-12)))
-    assert np.median(regrets) < -4, regrets
+    assert sum(regret < -4 for regret in regrets) >= 13, regrets
