@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,6 +46,8 @@ def pid_of_actor(ray_cluster: None) -> Callable[[str], int | None]:
     """Return a function that finds the process of an actor of this cluster by its class."""
     import ray
 
+    from raybo.runtime.proposals.kept import kept
+
     session = ray._private.worker._global_node.get_session_dir_path()
 
     def processes() -> Iterator[tuple[Path, str]]:
@@ -65,4 +68,9 @@ def pid_of_actor(ray_cluster: None) -> Callable[[str], int | None]:
                     return int(folder.name)
         return None
 
+    kept.clear()  # else it may find one that no study uses
+    deadline = time.monotonic() + 60
+    while find("ProposerActor") is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
     return find

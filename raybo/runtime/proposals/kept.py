@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from raybo.runtime.proposals.proposer import Search, start_proposer
 from raybo.runtime.timeouts import KEEP_SECONDS, REST_SECONDS
 
 # Packages whose modules are not edited while a driver runs.
-_FIXED = ("raybo", "numpy", "builtins", "collections")
+_FIXED = {"raybo", "numpy", *sys.stdlib_module_names}
 
 
 @dataclass(frozen=True)
