@@ -16,6 +16,8 @@ settings.load_profile("raybo")
 
 # Threads that wait for each other in small solves only keep other processes from the cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# The hundreds of processes that the tests start would each compile raybo anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Read when ray is imported or started, here and in the drivers that tests start: no calls home, no
 # warning about GPU variables, no token for a cluster that lives as long as the tests.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
