@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,8 @@ from ray import exceptions
 import raybo
 from raybo.methods.base import Data, Proposal
 from raybo.methods.registry import METHODS, build_method
-from raybo.runtime.proposals import kept as kept_proposers
-from raybo.runtime.proposals.kept import Kept, is_plain, kept
+from raybo.runtime.proposals import kept as module
+from raybo.runtime.proposals.kept import is_plain, kept
 from raybo.runtime.proposals.proposer import Call, Search
 from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
@@ -83,14 +83,6 @@ def test_a_search_with_code_of_the_user_is_not_plain(mine: Search) -> None:
     assert not is_plain(mine)
 
 
-@pytest.fixture
-def own(ray_cluster: None) -> Iterator[Kept]:
-    """Return proposers that no other test uses."""
-    mine = Kept()
-    yield mine
-    mine.clear()
-
-
 def pid_of(proposer: Any) -> int:
     """Return the process of a proposer; its method tells."""
 
@@ -103,113 +95,97 @@ def pid_of(proposer: Any) -> int:
     return int(trial.memo["pid"])
 
 
-@pytest.mark.ray
-def test_a_proposer_that_was_given_back_is_taken_again(own: Kept) -> None:
-    first = own.take(1)
-    pid = pid_of(first[0].actor)
-    own.give_back(first)
-    second = own.take(2)
-    assert pid in [pid_of(proposer.actor) for proposer in second]
-    own.give_back(second)
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
 
 
 @pytest.mark.ray
-def test_a_proposer_that_still_computes_is_ended(
-    own: Kept, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("ray_cluster")
+def test_a_proposer_that_was_given_back_is_taken_again_while_the_cluster_is_the_same(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    first = kept.take(1)
+    pid = pid_of(first[0].actor)
+    kept.give_back(first)
+    second = kept.take(2)
+    assert pid in [pid_of(proposer.actor) for proposer in second]
+    kept.give_back(second)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_cluster", lambda: ("another", "01"))
+        patch.setattr(module, "start_proposer", lambda spread: second[0].actor)
+        (new,) = kept.take(1)
+    assert new not in second
+    for proposer in second:  # handles of an old cluster are only forgotten
+        ray.kill(proposer.actor)
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_cluster")
+def test_a_proposer_that_still_computes_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     class Slow(Own):
         def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
             time.sleep(600)
             raise AssertionError
 
-    monkeypatch.setattr(kept_proposers, "REST_SECONDS", 0.1)
-    busy = own.take(1)
+    monkeypatch.setattr(module, "REST_SECONDS", 0.1)
+    busy = kept.take(1)
     pid_of(busy[0].actor)  # it has started
     busy[0].actor.begin.remote(Search(SPACE, Slow(), Objective(), 0))
     answer = busy[0].actor.propose.remote(Call([], [], [0]))
-    own.give_back(busy)
+    kept.give_back(busy)
     with pytest.raises(exceptions.RayActorError):
         ray.get(answer, timeout=60)
-    (new,) = own.take(1)
-    assert new.actor is not busy[0].actor
-    own.give_back([new])
+    (new,) = kept.take(1)
+    assert new is not busy[0]
+    kept.give_back([new])
 
 
 @pytest.mark.ray
-def test_a_proposer_that_nobody_uses_is_ended(own: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_proposers, "KEEP_SECONDS", 0.01)
-    (proposer,) = own.take(1)
+@pytest.mark.usefixtures("ray_cluster")
+def test_a_proposer_that_nobody_uses_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KEEP_SECONDS", 0.01)
+    (proposer,) = kept.take(1)
     pid = pid_of(proposer.actor)
-    own.give_back([proposer])
-    deadline = time.monotonic() + 60
-    while Path(f"/proc/{pid}").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    kept.give_back([proposer])
+    wait_until(lambda: not Path(f"/proc/{pid}").exists())
 
 
-@pytest.mark.ray
-def test_proposers_of_another_cluster_are_forgotten(
-    own: Kept, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old = own.take(1)
-    own.give_back(old)
-    with monkeypatch.context() as patch:
-        patch.setattr(kept_proposers, "_cluster", lambda: ("another", "01"))
-        patch.setattr(kept_proposers, "start_proposer", lambda spread: old[0].actor)
-        (new,) = own.take(1)
-        assert new is not old[0]
-    ray.kill(old[0].actor)
-
-
-@pytest.mark.ray
-def test_a_second_study_has_the_trials_of_the_first_also_when_its_proposer_has_died(
-    tmp_path: Path,
-    pid_of_actor: Callable[[str], int | None],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    def run(name: str) -> tuple[list[Any], int | None]:
-        result = raybo.optimize(
-            lambda config: (config["x"] - 0.3) ** 2,
-            SPACE,
-            method="bo",
-            method_options={"n_init": 3},
-            max_trials=6,
-            workers=1,
-            storage=tmp_path,
-            name=name,
-            progress=False,
-        )
-        return [(trial.config, trial.value) for trial in result.trials], pid_of_actor(
-            "ProposerActor"
-        )
-
-    first, pid = run("first")
-    second, again = run("second")
-    assert pid is not None
-    assert again == pid
-    os.kill(pid, signal.SIGKILL)
-    with caplog.at_level(logging.WARNING):
-        third, new = run("third")
-    assert new != pid
-    assert first == second == third
-    assert "was lost" not in caplog.text
+def run(folder: Path, name: str, **options: Any) -> list[Any]:
+    """Run a study and return its configs."""
+    result = raybo.optimize(
+        lambda config: (config["x"] - 0.3) ** 2,
+        options.pop("space", SPACE),
+        workers=1,
+        storage=folder,
+        name=name,
+        progress=False,
+        **options,
+    )
+    return [trial.config for trial in result.trials]
 
 
 @pytest.mark.ray
 def test_the_users_own_method_has_a_new_process_for_each_study(
     tmp_path: Path, pid_of_actor: Callable[[str], int | None]
 ) -> None:
-    kept.clear()
-    space = Space({"x": Float(0, 1)})
-    raybo.optimize(
-        lambda config: config["x"],
-        space,
-        method=Own(),
-        max_trials=2,
-        storage=tmp_path,
-        progress=False,
-    )
-    deadline = time.monotonic() + 60
-    while pid_of_actor("ProposerActor") is not None:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    run(tmp_path, "own", space=Space({"x": Float(0, 1)}), method=Own(), max_trials=2)
+    wait_until(lambda: pid_of_actor("ProposerActor") is None)
+
+
+@pytest.mark.ray
+def test_a_second_study_in_the_same_process_has_the_trials_of_the_first(
+    tmp_path: Path, pid_of_actor: Callable[[str], int | None], caplog: pytest.LogCaptureFixture
+) -> None:
+    options: dict[str, Any] = {"method": "bo", "method_options": {"n_init": 3}, "max_trials": 6}
+    first = run(tmp_path, "first", **options)
+    pid = pid_of_actor("ProposerActor")
+    assert pid is not None
+    assert run(tmp_path, "second", **options) == first
+    assert pid_of_actor("ProposerActor") == pid
+    os.kill(pid, signal.SIGKILL)  # while no study uses it
+    with caplog.at_level(logging.WARNING):
+        assert len(run(tmp_path, "third", method="random", max_trials=3)) == 3
+    assert "was lost" not in caplog.text
