@@ -15,6 +15,8 @@ settings.load_profile("raybo")
 
 # Threads that wait for each other in small solves only keep other processes from the cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# The hundreds of processes that the tests start would each compile raybo anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Read when ray is imported or started, here and in the drivers that tests start: no calls home, no
 # warning about GPU variables, no token for a cluster that lives as long as the tests.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -42,27 +44,32 @@ def ray_cluster() -> Iterator[None]:
 
 @pytest.fixture
 def pid_of_actor(ray_cluster: None) -> Callable[[str], int | None]:
-    """Return a function that finds the process of an actor of this cluster by its class."""
+    """Return a function that finds a process by the class of its actor, started in this test."""
     import ray
+
+    from raybo.runtime.proposals.kept import kept
 
     session = ray._private.worker._global_node.get_session_dir_path()
 
-    def processes() -> Iterator[tuple[Path, str]]:
+    def processes() -> Iterator[tuple[str, str, str]]:
+        """Pid, title and parent of the processes of this machine."""
         for folder in Path("/proc").iterdir():
             if folder.name.isdigit():
                 try:
-                    yield folder, (folder / "cmdline").read_bytes().decode(errors="replace")
+                    title = (folder / "cmdline").read_bytes().decode(errors="replace")
+                    parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
                 except OSError:  # it has ended
                     continue
+                yield folder.name, title, parent
 
-    raylets = {f.name for f, line in processes() if session in line and "/raylet/raylet\0" in line}
+    # Other clusters may run on this machine.
+    raylets = {pid for pid, title, _ in processes() if session in title and "/raylet\0" in title}
 
-    def find(name: str) -> int | None:
-        for folder, title in processes():
-            if title.startswith(f"ray::{name}"):
-                parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
-                if parent in raylets:  # other clusters may run on this machine
-                    return int(folder.name)
-        return None
+    def actors(name: str) -> Iterator[int]:
+        for pid, title, parent in processes():
+            if title.startswith(f"ray::{name}") and "Actor" in title and parent in raylets:
+                yield int(pid)
 
-    return find
+    kept.clear()
+    old = set(actors(""))  # of earlier tests, which may take a while to end
+    return lambda name: next((pid for pid in actors(name) if pid not in old), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 import re
 import subprocess
@@ -54,9 +55,14 @@ def layer_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def imports(path: Path) -> Iterator[str]:
     """Names of the imported modules, wherever in the file the import stands."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -68,7 +74,7 @@ def imports(path: Path) -> Iterator[str]:
 
 def lazy_names(path: Path) -> set[str]:
     """Names that a module imports from raybo.lazy."""
-    nodes = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom)]
+    nodes = [n for n in ast.walk(parsed(path)) if isinstance(n, ast.ImportFrom)]
     return {alias.name for n in nodes if n.module == "raybo.lazy" for alias in n.names}
 
 
@@ -91,7 +97,7 @@ def test_module_imports_only_from_layers_below(path: Path) -> None:
 def test_only_registries_name_modules_by_strings(path: Path) -> None:
     if str(path.relative_to(PACKAGE)) in REGISTRIES:
         return
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             named = re.fullmatch(r"raybo\.[\w.]*(:\w*)?", node.value)
             assert not named, f"line {node.lineno}: {node.value!r}; import it"
@@ -112,7 +118,7 @@ def test_no_module_needs_a_unix_system_when_it_is_imported() -> None:
     for path in MODULES:
         if "faults" in path.parts:  # kills processes of a local cluster
             continue
-        for node in ast.parse(path.read_text()).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.Import):
                 assert not unix & {alias.name for alias in node.names}, path
             elif isinstance(node, ast.ImportFrom):
@@ -124,7 +130,7 @@ def test_package_files_hold_only_a_docstring() -> None:
     public = {PACKAGE, PACKAGE / "tune", PACKAGE / "optuna"}
     for path in PACKAGE.rglob("__init__.py"):
         if path.parent not in public:
-            body = ast.parse(path.read_text()).body
+            body = parsed(path).body
             assert len(body) == 1, path
             assert isinstance(body[0], ast.Expr), path
 

@@ -635,16 +635,24 @@ def test_report_is_written_beside_the_journal(folder: Path) -> None:
 # -- for real ------------------------------------------------------------------------------------
 
 
-def shell(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "RAY_ADDRESS": "local"}
+def shell(folder: Path, line: str, address: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "RAY_ADDRESS": address}
     words = shlex.split(line)
     return subprocess.run(
         words, cwd=folder, env=environment, capture_output=True, text=True, timeout=300
     )
 
 
+@pytest.fixture
+def address(ray_cluster: None) -> str:
+    """Address of the cluster of the tests."""
+    import ray
+
+    return str(ray.get_runtime_context().gcs_address)
+
+
 @pytest.mark.ray
-def test_a_study_is_run_and_resumed_from_the_shell(folder: Path) -> None:
+def test_a_study_is_run_and_resumed_from_the_shell(folder: Path, address: str) -> None:
     (folder / "helper.py").write_text("best = 0.3\n")
     (folder / "train.py").write_text(
         "import helper\n"
@@ -652,25 +660,27 @@ def test_a_study_is_run_and_resumed_from_the_shell(folder: Path) -> None:
         "    return {'loss': (config['lr'] - helper.best) ** 2, 'lr': config['lr']}\n"
     )
     words = "raybo run train:objective --space space.yaml --method random --trials 6 --workers 2"
-    first = shell(folder, f"{words} --metric loss --name try")
+    first = shell(folder, f"{words} --metric loss --name try", address)
     assert first.returncode == 0, first.stdout + first.stderr
     assert re.search(r"Best value .*\n\n    \{'lr': [0-9.e-]+\}\n", first.stdout)
     assert "Resume   raybo resume --trials 12 try\n" in first.stdout
     assert "[try] 6/6, 0 running, 0 failed" in first.stderr
     assert "\x1b" not in first.stdout + first.stderr
-    again = shell(folder, first.stdout.split("Resume ")[1].strip() + " --quiet")
+    again = shell(folder, first.stdout.split("Resume ")[1].strip() + " --quiet", address)
     assert again.returncode == 0, again.stdout + again.stderr
     assert "of 12)" in again.stdout
     assert again.stderr == ""
-    facts = json.loads(shell(folder, "raybo status try --json").stdout)
+    facts = json.loads(shell(folder, "raybo status try --json", address).stdout)
     assert (facts["done"], facts["failed"], facts["pending"]) == (12, 0, 0)
 
 
 @pytest.mark.ray
-def test_a_study_that_only_fails_ends_with_the_users_own_traceback(folder: Path) -> None:
+def test_a_study_that_only_fails_ends_with_the_users_own_traceback(
+    folder: Path, address: str
+) -> None:
     (folder / "train.py").write_text("def objective(config):\n    return config['typo']\n")
     words = "raybo run train:objective --space space.yaml --method random --trials 20 --quiet"
-    done = shell(folder, words)
+    done = shell(folder, words, address)
     assert done.returncode == 2
     assert re.search(r"^Error: the first \d+ trials all failed", done.stderr, re.MULTILINE)
     assert "return config['typo']" in done.stderr
@@ -678,11 +688,11 @@ def test_a_study_that_only_fails_ends_with_the_users_own_traceback(folder: Path)
 
 
 @pytest.mark.ray
-def test_the_demo_runs(folder: Path) -> None:
-    done = shell(folder, "raybo demo --trials 8 --workers 2")
+def test_the_demo_runs_and_starts_ray(folder: Path) -> None:
+    done = shell(folder, "raybo demo --trials 4 --workers 2", "local")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "The minimum is known to be 0.397887" in done.stdout
-    assert re.search(r"raybo resume --objective raybo.demo:\w+ --trials 16 demo-\w+", done.stdout)
+    assert re.search(r"raybo resume --objective raybo.demo:\w+ --trials 8 demo-\w+", done.stdout)
 
 
 def test_methods_are_listed_with_options_and_defaults() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,9 +33,14 @@ class CoordinatorActor:
 
     def __init__(self, holder: Mapping[str, Any]) -> None:
         self._holder = holder
+        self._lent: Sequence[Any] = ()
         self._coordinator: Coordinator | None = None
         self._opening = asyncio.Lock()
         self._raylet = os.getppid()  # Ray's own process on this node, which started this one
+
+    async def lend(self, proposers: Sequence[Any]) -> None:
+        """Take proposers of the driver, before the first poll."""
+        self._lent = proposers
 
     async def poll(  # noqa: D102
         self, after: int, wait: float, command: Command, payload: Payload, elapsed: float
@@ -61,7 +66,8 @@ class CoordinatorActor:
                 "installed"
             ) from None
         me = ray.get_runtime_context().current_actor
-        backend = RayBackend(session, payload.work, payload.search, me, self._started)
+        search, lent = payload.search, self._lent
+        backend = RayBackend(session, payload.work, search, lent, me, self._started)
         return Coordinator(session, open_journal(session), backend, space, objective, elapsed)
 
     async def loading(self, attempt: str, node: str, pid: int) -> None:  # noqa: D102

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import ray
@@ -14,9 +15,9 @@ from raybo.runtime.evaluations.dispatch import Dispatch, Job
 from raybo.runtime.evaluations.evaluate import Evaluation, evaluate_remotely
 from raybo.runtime.evaluations.evaluator import EvaluatorActor, Order
 from raybo.runtime.evaluations.failures import Failure, failure_of_ray
-from raybo.runtime.proposals.proposer import Call, Proposals, ProposerActor
+from raybo.runtime.proposals.proposer import Call, Proposals, start_proposer
 from raybo.runtime.session import Session
-from raybo.runtime.timeouts import PROPOSAL_SECONDS
+from raybo.runtime.timeouts import FETCH_SECONDS, PROPOSAL_SECONDS
 from raybo.study.trial import Checkpoint
 
 logger = logging.getLogger(__name__)
@@ -61,7 +62,7 @@ class Backend(Protocol):
 class RayBackend:
     """Evaluations are tasks with Ray's retries off, or coroutines in evaluators.
 
-    Each lane has a proposer actor.
+    Each lane has a proposer actor: one that the driver has lent, or a new one.
 
     Parameters
     ----------
@@ -69,6 +70,8 @@ class RayBackend:
         The session to run.
     work, search
         References to the `Work` of the evaluations and the `Search` of the proposers.
+    lent
+        Proposers of the driver.
     coordinator
         Its handle, for the workers to say that an attempt starts and what it reports.
     started
@@ -80,6 +83,7 @@ class RayBackend:
         session: Session,
         work: Any,
         search: Any,
+        lent: Iterable[Any],
         coordinator: Any,
         started: Callable[[str, str, int], None],
     ) -> None:
@@ -87,7 +91,8 @@ class RayBackend:
         # A worker waits until the coordinator knows of its attempt if the time of that is limited.
         self._payload = [work, coordinator, settings.timeout is not None]
         self._search = search
-        self._strategy = "SPREAD" if session.lanes > 1 else "DEFAULT"
+        self._spread = session.lanes > 1
+        self._lent = list(lent)
         self._proposers: dict[int, Any] = {}
         self._resources: Mapping[str, Any] | None = None
         self._task: Any = None
@@ -106,9 +111,7 @@ class RayBackend:
     async def propose(self, lane: int, call: Call) -> Proposals:
         """Return the answer of the proposer of a lane, which is started on first use."""
         if lane not in self._proposers:
-            actor: Any = ProposerActor
-            options = {"scheduling_strategy": self._strategy}
-            self._proposers[lane] = actor.options(**options).remote(self._search)
+            self._proposers[lane] = await self._proposer()
         try:
             async with asyncio.timeout(PROPOSAL_SECONDS):
                 answer: Proposals = await self._proposers[lane].propose.remote(call)
@@ -119,6 +122,16 @@ class RayBackend:
             ray.kill(self._proposers.pop(lane))
             raise ProposerLost(type(error).__name__) from None
         return answer
+
+    async def _proposer(self) -> Any:
+        """Return a proposer that was lent and answers, else a new one."""
+        while self._lent:
+            actor = self._lent.pop()
+            with contextlib.suppress(exceptions.RayError, TimeoutError):
+                async with asyncio.timeout(FETCH_SECONDS):
+                    await actor.begin.remote(self._search)
+                return actor
+        return start_proposer(self._spread, self._search)
 
     def submit(
         self,

@@ -18,6 +18,7 @@ from raybo.runtime.actor import CoordinatorActor
 from raybo.runtime.coordinator import Command, News
 from raybo.runtime.deaths import MAX_DEATHS, Deaths
 from raybo.runtime.evaluations.evaluate import load_remotely
+from raybo.runtime.proposals.kept import Borrowed, kept
 from raybo.runtime.session import Payload, Session
 from raybo.runtime.timeouts import (
     ALIVE_SECONDS,
@@ -111,6 +112,8 @@ class Driver:
         The session to run.
     n_before
         Trials that finished in earlier sessions, for which no callback is called.
+    n_proposers
+        How many kept proposers to lend to the coordinator.
     """
 
     def __init__(
@@ -120,12 +123,15 @@ class Driver:
         view: View,
         callbacks: Iterable[Callable[[Trial], Any]],
         n_before: int,
+        n_proposers: int,
     ) -> None:
         self._session = session
         self._space = space
         self._view = view
         self._callbacks = list(callbacks)
         self._n_before = n_before
+        self._n_proposers = n_proposers
+        self._borrowed: list[Borrowed] = []
         self._n_trials = 0  # received so far
         self._resume_line = f"resume with: {session.resume_hint}"
         self._command = Command.RUN
@@ -145,6 +151,7 @@ class Driver:
             After a second Ctrl-C, which also ends what called this: a loop over studies, say.
         """
         load_workers(payload.work, self._session)
+        self._lend()
         with _Interrupts() as interrupts:
             stop = None
             while stop is None:
@@ -160,6 +167,12 @@ class Driver:
     def close(self) -> None:
         """End the coordinator."""
         ray.kill(self._actor)
+        kept.give_back(self._borrowed)
+
+    def _lend(self) -> None:
+        """Hand proposers to the coordinator."""
+        self._borrowed = kept.take(self._n_proposers)
+        self._actor.lend.remote([proposer.actor for proposer in self._borrowed])
 
     def _poll(self, payload: Payload) -> News:
         deadline = time.monotonic() + SILENCE_SECONDS
@@ -196,7 +209,10 @@ class Driver:
         logger.warning("the coordinator died (%s): starting it again", type(error).__name__)
         self._orphaned = False
         ray.kill(self._actor)  # one that the memory monitor killed keeps its name until then
+        for proposer in self._borrowed:  # it may still compute for the one that died
+            ray.kill(proposer.actor)
         self._actor = start_coordinator(self._session)
+        self._lend()
 
     def _take(self, news: News) -> None:
         if news.orphaned and not self._orphaned:

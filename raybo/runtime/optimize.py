@@ -32,6 +32,7 @@ from raybo.runtime.code import code_hash, import_path, is_changed
 from raybo.runtime.driver import Callback, Driver, checked_callbacks
 from raybo.runtime.evaluations.dispatch import n_processes
 from raybo.runtime.evaluations.evaluate import Work, is_async, takes_resume
+from raybo.runtime.proposals.kept import is_plain
 from raybo.runtime.proposals.proposer import Search, opening
 from raybo.runtime.resume import reached, resume_hint
 from raybo.runtime.session import Payload, Resources, Session, Settings
@@ -258,7 +259,8 @@ def optimize(
         )
         folder = None if "://" in storage else str(store.folder)
         work = Work(objective, space, goal, folder, steps)
-        driver = Driver(session, space, view, functions, len(record.order))
+        n_lent = session.lanes if is_plain(search) else 0
+        driver = Driver(session, space, view, functions, len(record.order), n_lent)
         try:
             payload = Payload(
                 put((session, space, goal), "the search space", (session, space)),

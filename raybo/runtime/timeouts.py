@@ -10,6 +10,10 @@ SILENCE_SECONDS = 600.0  # without any answer, the study is given up
 ALIVE_SECONDS = 5.0  # a driver that polled within this time is alive
 GONE_SECONDS = 40.0  # for the coordinator of a killed driver to end
 
+# The driver for the proposers that it keeps for the next study
+REST_SECONDS = 0.5  # for an answer of one that has nothing to do; a busy one is ended
+KEEP_SECONDS = 300.0  # unused: a pause between two cells of a notebook, or two runs of a loop
+
 # The coordinator
 FETCH_SECONDS = 60.0  # for the session to arrive from the object store
 LOCK_SECONDS = 30.0  # for the lock of the journal: a killed driver's coordinator needs some to end

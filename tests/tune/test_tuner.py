@@ -253,7 +253,8 @@ def test_several_metrics_of_a_run_have_a_front(tmp_path: Path) -> None:
     names, modes = ["loss", "speed"], ["min", "max"]
     search = RayBOSearch(metric=names, mode=modes, method="random", seed=1)
     space = {"x": tune.uniform(-1, 1)}
-    results = run(train, tmp_path, search, space, num_samples=8, metric=None, mode=None)
+    options: dict[str, Any] = {"num_samples": 8, "max_concurrent_trials": 1}
+    results = run(train, tmp_path, search, space, metric=None, mode=None, **options)
     front = pareto_front(results, names, modes)
     points = [result.config["x"] for result in results]
     assert len(points) == 8
@@ -268,6 +269,7 @@ def test_a_returned_number_is_optimised_when_only_a_mode_is_given(tmp_path: Path
         return float(config["x"])
 
     search, space = RayBOSearch(seed=1, method="random"), {"x": tune.uniform(-1, 1)}
-    results = run(train, tmp_path, search, space, num_samples=3, metric=None, mode="max")
+    options: dict[str, Any] = {"num_samples": 3, "max_concurrent_trials": 1}
+    results = run(train, tmp_path, search, space, metric=None, mode="max", **options)
     told = [trial["value"] for trial in state_of(tmp_path)["book"]["trials"]]
     assert sorted(told) == sorted(result.config["x"] for result in results)

@@ -163,14 +163,28 @@ def keep_freed_memory() -> None:
 
 @ray.remote(num_cpus=0, max_restarts=0)
 class ProposerActor:
-    """A Proposer in another process."""
+    """A Proposer in another process: of a Search given now, or later by `begin`."""
 
-    def __init__(self, search: Search) -> None:
+    def __init__(self, search: Search | None = None) -> None:
         keep_freed_memory()
+        self._proposer: Any = None if search is None else Proposer(search)
+
+    def begin(self, search: Search) -> None:
+        """Serve another study from now on."""
         self._proposer = Proposer(search)
+
+    def rest(self) -> None:
+        """Forget the study."""
+        self._proposer = None
 
     def propose(self, call: Call) -> Proposals:
         """See Proposer."""
-        answer = self._proposer.propose(call)
+        answer: Proposals = self._proposer.propose(call)
         self._proposer.prepare()
         return answer
+
+
+def start_proposer(spread: bool, search: Any = None) -> Any:
+    """Start a proposer, on another node than others of its study if possible where `spread`."""
+    actor: Any = ProposerActor
+    return actor.options(scheduling_strategy="SPREAD" if spread else "DEFAULT").remote(search)
