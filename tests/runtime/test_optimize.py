@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from pathlib import Path
@@ -15,9 +16,13 @@ from raybo import Categorical, Choice, Float, Int, Space
 from raybo.errors import JournalError, MethodError, SpaceError, StudyError, StudyFailed
 from raybo.result import load_result
 from raybo.runtime.cluster import default_workers
+from raybo.runtime.evaluations import reports
+from raybo.runtime.evaluations.evaluate import Work, evaluate_remotely
 from raybo.study.journal.journal import Journal
+from raybo.study.objective import Objective
 from raybo.study.outcome import list_studies, load_record
-from raybo.study.trial import State, Trial
+from raybo.study.steps import Steps
+from raybo.study.trial import Batch, State, Trial
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_cluster")]
 
@@ -335,6 +340,38 @@ def test_objectives_that_report_are_stopped_early(tmp_path: Path) -> None:
     assert "Curves" in (tmp_path / "report.html").read_text()
     with pytest.raises(StudyError, match="max_steps: was 20, now 30"):
         run(tmp_path, train, max_trials=20, name="early", **{**options, "max_steps": 30})
+
+
+def test_an_attempt_ends_when_its_reports_have_arrived() -> None:
+    """Else the coordinator, having done with it, would not take the last ones."""
+    import ray
+
+    @ray.remote
+    class Slow:
+        def __init__(self) -> None:
+            self.steps: list[int] = []
+
+        async def loading(self, *about: Any) -> None: ...
+        async def started(self, *about: Any) -> None: ...
+        async def report(self, attempt: str, batch: Batch) -> bool:
+            await asyncio.sleep(0.5)
+            self.steps += [step for step, _ in batch.steps]
+            return True
+
+        async def all_steps(self) -> list[int]:
+            return self.steps
+
+    def train(config: dict[str, Any]) -> Any:
+        yield config["x"]
+        time.sleep(1.1 * reports.BATCH_SECONDS)
+        yield config["x"]  # nobody waits for this message
+        yield config["x"]
+
+    coordinator: Any = Slow.remote()
+    work = ray.put(Work(train, Space(SPACE), Objective(), None, Steps(max_steps=3)))
+    answer = evaluate_remotely.remote([work, coordinator, False], "1.0.0", {"x": 0.5})
+    left = [step for step, _ in ray.get(answer, timeout=60).reports.steps]
+    assert [*ray.get(coordinator.all_steps.remote(), timeout=60), *left] == [1, 2, 3]
 
 
 def test_one_worker_stops_the_trials_that_ask_and_tell_stops(tmp_path: Path) -> None:

@@ -196,19 +196,24 @@ def evaluate_remotely(
     if confirm:
         ray.wait([message], timeout=CONFIRM_SECONDS)
 
+    sent: list[Any] = []  # the answer to the last batch; they arrive in their order
+
     def send(batch: Batch, waits: bool) -> bool:
-        answer = coordinator.report.remote(attempt, batch)
+        sent[:] = [coordinator.report.remote(attempt, batch)]
         if not waits:
             return True
         try:
-            return bool(ray.get(answer, timeout=CONFIRM_SECONDS))
+            return bool(ray.get(sent[0], timeout=CONFIRM_SECONDS))
         except ray.exceptions.ActorDiedError:  # its successor runs this trial again
             return False
         except ray.exceptions.RayError:  # it is slow, or cannot be reached for a while
             return True
 
     with output_of(int(attempt.split(".")[1]), work.folder):
-        return evaluate(work, config, send, begin)
+        evaluation = evaluate(work, config, send, begin)
+    if sent:  # once the attempt has ended, the coordinator takes no reports of it
+        ray.wait(sent, timeout=CONFIRM_SECONDS)
+    return evaluation
 
 
 @ray.remote(max_retries=0)

@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,9 +86,11 @@ class Evaluator:
 
     async def _run(self, order: Order) -> None:
         loop, thread = asyncio.get_running_loop(), threading.get_ident()
+        sent: list[Future[bool]] = []  # the answer to the last batch; they arrive in their order
 
         def send(batch: Batch, waits: bool) -> bool | asyncio.Future[bool]:
             answer = asyncio.run_coroutine_threadsafe(self._report(order.attempt, batch), loop)
+            sent[:] = [answer]
             if not waits:
                 return True
             if threading.get_ident() != thread:  # of asyncio.to_thread: it may wait
@@ -97,6 +100,8 @@ class Evaluator:
         try:
             with output_of(order.number, self._work.folder):
                 found = await evaluate_coroutine(self._work, order.config, send, order.begin)
+            if sent:  # once the attempt has ended, the coordinator takes no reports of it
+                await asyncio.wrap_future(sent[0])
         finally:
             del self._running[order.attempt]
         self._ended.append((order.attempt, found))

@@ -15,6 +15,7 @@ import pytest
 
 import raybo
 from raybo.runtime.evaluations import evaluator as module
+from raybo.runtime.evaluations import reports
 from raybo.runtime.evaluations.evaluate import Evaluation, Work, evaluate, is_async
 from raybo.runtime.evaluations.evaluator import Evaluator, Order
 from raybo.runtime.evaluations.output import share_streams
@@ -151,6 +152,25 @@ def test_the_last_value_of_an_async_generator_counts() -> None:
     found = run(counting(4), [0.0, 0.5])
     assert [f.value for f in found.values()] == [0.25, 0.75]
     assert [step for step, _ in found[0.5].reports.steps] == [1, 2, 3, 4]
+
+
+def test_an_attempt_ends_when_its_reports_have_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the coordinator, having done with it, would not take the last ones."""
+    monkeypatch.setattr(reports, "BATCH_SECONDS", 0.0)  # each report is a message
+    arrived: list[int] = []
+
+    class Slow(Coordinator):
+        async def report(self, attempt: str, batch: Batch) -> bool:
+            await asyncio.sleep(0.2)
+            arrived.extend(step for step, _ in batch.steps)
+            return True
+
+    async def train(config: Any) -> AsyncIterator[float]:
+        for _ in range(4):
+            yield config["x"]
+
+    left = run(train, [1.0], Slow(), Steps(max_steps=4))[1.0].reports.steps
+    assert [*arrived, *(step for step, _ in left)] == [1, 2, 3, 4]
 
 
 def test_each_coroutine_prints_to_its_trial(
