@@ -38,7 +38,9 @@ def limit_options(function: Callable[..., Any]) -> Callable[..., Any]:
             help="Evaluations at the same time.  [default: what the cluster has room for]",
         ),
         click.option("--timeout", type=positive, help="Seconds that one evaluation may take."),
-        click.option("--retries", type=click.IntRange(min=0), help="Tries after a failed one."),
+        click.option(
+            "--retries", type=click.IntRange(min=0), help="Further tries after a failure."
+        ),
         click.option(
             "--max-steps", type=click.IntRange(min=1), help="Reports of a complete evaluation."
         ),

@@ -59,8 +59,8 @@ class Result(Outcome):
         """Return the share of each parameter in the variation of the values, the largest first.
 
         A Gaussian process is fitted to the trials that have a value, whatever the method was. A
-        share is the part of the variance of its mean over the space that the parameter makes
-        alone (first-order Sobol index). Shares sum to at most 1; what is missing are effects of
+        share is the part of the variance of its mean over the space that is due to the parameter
+        alone (first-order Sobol index). Shares sum to at most 1; the rest is due to several
         parameters together. A parameter of a branch counts by what it does to the whole space.
 
         Raises

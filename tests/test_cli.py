@@ -373,7 +373,7 @@ def test_resume_refuses_a_study_whose_budget_is_spent(folder: Path) -> None:
     assert "raybo resume first --trials 6" in line
     line = error_of("resume", "first", "--trials", "9", "--target", "1e6")
     assert "has reached its target 1e+06, with " in line
-    assert "go on with raybo resume first --target and a better one" in line
+    assert "go on with raybo resume first and a better --target" in line
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ PROGRAMS = {
     ),
     "tune-tasks": (
         "raybo.benchmarks.timing.tune_tasks",
-        "real tasks tuned by searchers of Ray Tune: best value and wall time",
+        "real problems tuned by searchers of Ray Tune: best value and wall time",
         "half a minute for each run",
     ),
     "tune-digits": (

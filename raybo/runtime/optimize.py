@@ -119,10 +119,10 @@ def optimize(
     callbacks
         Functions of a trial, or objects with `on_trial(trial)`, called for each trial that ends,
         when it is in the journal and at most once: a driver that is killed leaves out those that
-        it had not called back; `result.trials` has them all. A trial that was stopped early and
-        may be resumed is called back when the study ends. One that raises StopIteration ends
-        the study when the running trials have finished; one that raises another error is not
-        called again.
+        it had not called back; `result.trials` has them all. For a paused trial they are called
+        when it has finished, at the latest when the study ends. A callback that raises
+        StopIteration ends the study when the running trials have finished; one that raises
+        another error is not called again.
     points, evaluated
         Configs to evaluate first; pairs of a config and its known result, a number or a dict as
         the objective returns it, which count as data but not towards `max_trials`.
@@ -136,10 +136,10 @@ def optimize(
     max_steps, stop_early, over
         Number of steps after which a trial that reports is complete; the last value is its value.
         With `stop_early` trials that are worse than most at the same step are stopped before, and
-        the model learns from the curves of all; one with a checkpoint is resumed when it is among
-        the better ones after all. With `over="instances"` the steps are instances or
-        folds, the same for all trials; their mean is the value of a trial, and one that is surely
-        worse than the best is stopped.
+        the model learns from the curves of all; one with a checkpoint goes on when it is among
+        the better ones after all. With `over="instances"` the steps are instances or folds, the
+        same for all trials; their mean is the value of a trial, and one that is surely worse than
+        the best is stopped.
 
     Returns
     -------

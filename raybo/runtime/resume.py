@@ -145,8 +145,8 @@ def _check_room(record: Record, settings: Mapping[str, Any]) -> None:
         )
     if target is not None and (best := reached(record, target)) is not None:
         raise StudyError(
-            f"study {name!r} has reached its target {target:g}, with {best:g}; {again} --target "
-            "and a better one"
+            f"study {name!r} has reached its target {target:g}, with {best:g}; {again} and a "
+            "better --target"
         )
 
 

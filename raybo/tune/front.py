@@ -26,8 +26,8 @@ def pareto_front(results: Iterable[Any], metric: Sequence[str], mode: Sequence[s
     check_objective(metric, mode)
     if isinstance(metric, str):
         raise StudyError(
-            f"metric is {metric!r}; of one metric results.get_best_result() finds the best, "
-            "a front is of a list of metrics"
+            f"metric is {metric!r}; a front needs a list of metrics, and for one metric "
+            "results.get_best_result() finds the best"
         )
     goal = objective_of(metric, mode, {})
     found = []

@@ -89,8 +89,9 @@ class RayBOSearch(Searcher):
     Notes
     -----
     NaN, infinities and errors are failures, which the method avoids; they are never values. A
-    trial that a scheduler stops early has its last value. A trial that ends without the metric, or
-    without one that is bounded, fails too, but says nothing about its config.
+    trial that a scheduler stops early counts as what its curve promises; with several metrics, as
+    its last values. A trial that ends without the metric, or without one that is bounded, fails
+    too, but says nothing about its config.
     """
 
     def __init__(

@@ -289,7 +289,9 @@ class BackgroundProposer:
     def _replace_process(self, error: Exception) -> None:
         self._actor, self._ref = None, None
         if self._deaths.add():
-            logger.warning("the process that computes suggestions died (%s): another", error)
+            logger.warning(
+                "the process that computes suggestions died (%s): starting another", error
+            )
             self._send()
         else:
             self._replace_suggestion(f"its process died {self._deaths.count} times ({error})")

@@ -241,8 +241,8 @@ def _importances(sheet: Sheet) -> Section | None:
     if sheet.why_no_model:
         return Section(title, f"Not known: {sheet.why_no_model}.", half=True)
     note = (
-        "Share of the variation of the model's mean over the whole space that a parameter makes "
-        "alone; what parameters do together is the last bar. "
+        "Share of the variation of the model's mean over the whole space that is due to a "
+        "parameter alone; what is due to several together is the last bar. "
         f"Of the values of left-out trials the model explains {sheet.surface.explained:.0%}."
     )
     return Section(title, note, [plots.plot_importances(sheet)], half=True)
@@ -295,7 +295,7 @@ def _success(sheet: Sheet) -> Section | None:
     note = (
         f"Probability that a trial gives a value{bounded}, along the parameters it depends on "
         "most, the others as in the best config; grey marks on top are trials with a value, red "
-        "ones below failed. A flat line: failures that have no place."
+        "ones below failed. A flat line: failures at random."
     )
     return Section("Where trials succeed", note, figures)
 

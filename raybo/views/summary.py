@@ -156,7 +156,7 @@ class Sheet:
         if len(self.trials) == len(self.ended):
             return ""
         return (
-            f"Drawn are {len(self.trials):,} of {len(self.ended):,} trials, here and below: those "
+            f"{len(self.trials):,} of {len(self.ended):,} trials are drawn, here and below: those "
             "that were the best so far, and others evenly."
         )
 

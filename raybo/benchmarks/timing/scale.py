@@ -299,7 +299,7 @@ def _both(work: Callable[[], Any]) -> str:
 @click.option("--trials", default=4000, help="trials of the part `slots`")
 @click.option("--seconds", default=10.0, help="median duration of an evaluation")
 @click.option("--method", default="bo", help="of the parts `slots` and `proposals`")
-@click.option("--results", default="1000,3000,10000", help="before proposals, and kills")
+@click.option("--results", default="1000,3000,10000", help="told before `proposals`, or `kills`")
 @click.option("--journal", default=100_000, help="trials of the part `growth`")
 def command(
     only: str | None,

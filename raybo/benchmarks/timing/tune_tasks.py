@@ -75,7 +75,7 @@ def trainable(problem: Problem, seconds: float) -> Callable[[dict[str, Any]], di
 @click.option("--first-seed", default=0, show_default=True, help="seeds start here")
 @click.option("--problems", default=",".join(PROBLEMS), show_default=True)
 def command(trials: int, seconds: float, seeds: int, first_seed: int, problems: str) -> None:
-    """Print best losses and wall times of Ray Tune's searchers on real tasks."""
+    """Print best losses and wall times of Ray Tune's searchers on real problems."""
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
     ray.init(address="local", num_cpus=SLOTS, include_dashboard=False, log_to_driver=False)
     rows: list[dict[str, Any]] = []

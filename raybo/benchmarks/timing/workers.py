@@ -222,7 +222,9 @@ def simulate(
 
 @click.command()
 @click.option("--problem", "name", default="hartmann6", help="what is minimised")
-@click.option("--tuners", default="auto,bo,random,optuna-cmaes,optuna-tpe-liar", help="specs")
+@click.option(
+    "--tuners", default="auto,bo,random,optuna-cmaes,optuna-tpe-liar", help="comma-separated"
+)
 @click.option("--workers", default="1,8,64,512,4096", help="comma-separated")
 @click.option("--trials", default=1000, help="evaluations of each study")
 @click.option("--seconds", default=60.0, help="median duration of an evaluation, virtual")

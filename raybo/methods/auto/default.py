@@ -1,4 +1,4 @@
-"""Auto: several methods look at the same results, and who predicts them best proposes most.
+"""Auto: several methods look at the same results; the one that predicts best proposes most.
 
 Each member is a method with a structural assumption of its own. All of them learn from all
 results, also from those of points that another member proposed. The next point is proposed by a
