@@ -19,9 +19,9 @@ from raybo.acquisition.maximizers.grid import climb_grid
 from raybo.acquisition.maximizers.steps import climb_by_steps
 from raybo.arrays import Array, Indices
 
-_MEMORY = 6
-_ARMIJO = 1e-4
-_BACKTRACK = 0.3
+_MEMORY = 6  # steps; 3 to 20 serve (Nocedal & Wright 2006, section 7.2), and each costs time
+_ARMIJO = 1e-4  # c_1 of Nocedal & Wright (2006), section 3.1
+_BACKTRACK = 0.3  # within 0.1 to 0.5 (Dennis & Schnabel 1983, section 6.3.2)
 _ENOUGH = 1e-5  # a step that gains less than this share of |f| is the last: a log EI to 1e-3
 
 ByRow = Callable[[Indices], Acquisition]  # rows (m,), or () for any m -> their acquisition
