@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "raybo"
 MODULES = sorted(PACKAGE.rglob("*.py"))
+METHODS = [path for path in MODULES if path.name in ("default.py", "published.py")]
 
 # A module imports only from its own layer or from those it may reach.
 LAYERS = [
@@ -72,6 +73,15 @@ def imports(path: Path) -> Iterator[str]:
                 yield inside if inside in NAMES else module
 
 
+def named(path: Path) -> Iterator[str]:
+    """Names of the modules that strings name, as `raybo.module` or `raybo.module:name`."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found = re.fullmatch(r"(raybo\.[\w.]*)(:\w*)?", node.value)
+            if found:
+                yield found[1]
+
+
 def lazy_names(path: Path) -> set[str]:
     """Names that a module imports from raybo.lazy."""
     nodes = [n for n in ast.walk(parsed(path)) if isinstance(n, ast.ImportFrom)]
@@ -81,7 +91,7 @@ def lazy_names(path: Path) -> set[str]:
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_module_imports_only_from_layers_below(path: Path) -> None:
     layer = layer_of(path)
-    for name in imports(path):
+    for name in (*imports(path), *named(path)):
         parts = name.split(".")
         if parts[0] == "raybo" and len(parts) > 1 and layer not in TOP:
             assert parts[1] in BELOW[layer], f"{layer} imports {name}"
@@ -95,17 +105,25 @@ def test_module_imports_only_from_layers_below(path: Path) -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_only_registries_name_modules_by_strings(path: Path) -> None:
-    if str(path.relative_to(PACKAGE)) in REGISTRIES:
-        return
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            named = re.fullmatch(r"raybo\.[\w.]*(:\w*)?", node.value)
-            assert not named, f"line {node.lineno}: {node.value!r}; import it"
+    if str(path.relative_to(PACKAGE)) not in REGISTRIES:
+        assert not list(named(path)), "import them"
+
+
+@pytest.mark.parametrize("path", METHODS, ids=lambda p: p.parent.name)
+def test_a_method_and_its_paper_do_not_mix(path: Path) -> None:
+    """A default has no branch for the published algorithm, which needs nothing of a default."""
+    if path.name == "default.py":
+        words = set(re.findall(r"[a-z]+", path.read_text().lower()))
+        assert not words & {"paper", "papers", "preset", "published"}
+    assert path.name == "default.py" or not [n for n in imports(path) if n.endswith(".default")]
 
 
 def test_no_module_imports_itself_through_others() -> None:
     # The package itself is left out: its public names are loaded on first use.
-    graph = {name_of(path): {n for n in imports(path) if n in NAMES} for path in MODULES}
+    graph = {
+        name_of(path): {n for n in (*imports(path), *named(path)) if n in NAMES}
+        for path in MODULES
+    }
     del graph["raybo"]
     try:
         graphlib.TopologicalSorter({k: v - {"raybo"} for k, v in graph.items()}).prepare()

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from raybo.acquisition.functions import ACQUISITIONS, SERIES_BELOW
+from raybo.acquisition.functions import ACQUISITIONS, LOG_SQRT_2PI, SERIES_BELOW
 from raybo.arrays import Array, Indices
 from raybo.errors import SurrogateError
 from raybo.lazy import Tensor, torch
@@ -25,8 +25,6 @@ from raybo.surrogate.gp import GP, LEAST_VARIANCE, Posterior
 from raybo.surrogate.kernels.additive import Additive
 from raybo.surrogate.kernels.projected import ROWS, Projected
 from raybo.surrogate.kernels.stationary import Stationary, matern52_and_slope
-
-_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 class Score(NamedTuple):
@@ -231,17 +229,17 @@ def log_h(z: Array) -> tuple[Array, Array]:
     left = np.clip(z, SERIES_BELOW, 0.0)
     mills = math.sqrt(math.pi / 2.0) * scipy.special.erfcx(left * -math.sqrt(0.5))
     inner = 1.0 + left * mills
-    value = np.log(inner) - (0.5 * left * left + _LOG_SQRT_2PI)
+    value = np.log(inner) - (0.5 * left * left + LOG_SQRT_2PI)
     slope = mills / inner
     if z.max(initial=-1.0) > 0.0:
         right = np.maximum(z, 0.0)
         cdf = scipy.special.ndtr(right)
-        h = np.exp(-0.5 * right * right - _LOG_SQRT_2PI) + right * cdf
+        h = np.exp(-0.5 * right * right - LOG_SQRT_2PI) + right * cdf
         value, slope = np.where(z > 0, np.log(h), value), np.where(z > 0, cdf / h, slope)
     if z.min(initial=0.0) < SERIES_BELOW:
         far = np.minimum(z, SERIES_BELOW)
         tail = (1.0 / far) ** 2
-        series = np.log1p(tail * (15.0 * tail - 3.0)) - 2.0 * np.log(-far) - _LOG_SQRT_2PI
+        series = np.log1p(tail * (15.0 * tail - 3.0)) - 2.0 * np.log(-far) - LOG_SQRT_2PI
         is_far = z < SERIES_BELOW
         value = np.where(is_far, series - 0.5 * far * far, value)
         slope = np.where(is_far, -far * (1.0 + 2.0 * tail), slope)
@@ -270,7 +268,7 @@ def _score_log_below(mean: Array, variance: Array, bound: float | Array) -> Scor
     sd = np.sqrt(variance)
     z = (bound - mean) / sd
     value = scipy.special.log_ndtr(z)
-    slope = np.exp(-0.5 * z * z - _LOG_SQRT_2PI - value)
+    slope = np.exp(-0.5 * z * z - LOG_SQRT_2PI - value)
     return Score(value, -slope / sd, -slope * z / (2.0 * variance))
 
 

@@ -9,7 +9,7 @@ from raybo.lazy import Tensor, torch
 from raybo.surrogate.gp import Posterior
 from raybo.surrogate.linalg import with_slope
 
-_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 SERIES_BELOW = -200.0  # there the closed form has lost six digits, the series none
 
 
@@ -30,8 +30,8 @@ def log_h(z: Tensor) -> Tensor:
         # Right: direct.
         right = z.clamp_min(0.0)
         cdf = torch.special.ndtr(right)
-        h = torch.exp(-0.5 * right.square() - _LOG_SQRT_2PI) + right * cdf
-        log_phi = -0.5 * z.clamp_max(0.0).square() - _LOG_SQRT_2PI
+        h = torch.exp(-0.5 * right.square() - LOG_SQRT_2PI) + right * cdf
+        log_phi = -0.5 * z.clamp_max(0.0).square() - LOG_SQRT_2PI
         is_far, is_left = z < SERIES_BELOW, z < 0.0
         value = torch.where(
             is_left, log_phi + torch.where(is_far, far_inner, torch.log(inner)), torch.log(h)

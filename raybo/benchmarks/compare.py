@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import wilcoxon
 
+from raybo.arrays import Array
 from raybo.benchmarks.problems.base import BenchmarkError
-from raybo.benchmarks.problems.functions import Array
 from raybo.benchmarks.records import Record
 from raybo.benchmarks.tables.base import Published, Task
 from raybo.study.objective import Objective

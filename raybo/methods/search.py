@@ -25,7 +25,7 @@ from raybo.surrogate.kernels.projected import Projected
 from raybo.surrogate.kernels.stationary import Stationary
 
 LISTED = 4096  # rows of a list compared for a proposal, of a longer list drawn: time, memory
-GRID_LIMIT = 64  # values of a column tried one by one; a longer range is searched as continuous
+GRID_LIMIT = 64  # values of a column tried one by one; more are continuous, to save time
 
 
 def weighed_acquisition(

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from raybo.arrays import Array, Bools
 from raybo.errors import SpaceError
 from raybo.space.columns import Column, Config
-from raybo.space.grid import Array
 from raybo.space.parameters import Float
 from raybo.space.values import as_float, as_int
 from raybo.space.vector import Dense, Source, Uniform, Vector, vector_from_json
@@ -109,7 +109,7 @@ class Box:
         """Return rows (n, d) clipped to the cube: a box is continuous."""
         return self._inside(U)
 
-    def active(self, U: Array) -> NDArray[np.bool_]:
+    def active(self, U: Array) -> Bools:
         """Return True for every column and row of U (n, d): all columns matter."""
         return np.ones(self._inside(U).shape, dtype=np.bool_)
 
@@ -120,7 +120,7 @@ class Box:
     def check_allowed(self, config: Config) -> None:
         """Do nothing: every config of a box is allowed."""
 
-    def allowed(self, U: Array) -> NDArray[np.bool_]:
+    def allowed(self, U: Array) -> Bools:
         """Return True for every row of U (n, d): all are allowed."""
         return np.ones(len(U), dtype=np.bool_)
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from raybo.arrays import Array
 from raybo.errors import SpaceError
-from raybo.space.grid import Array, Grid
+from raybo.space.grid import Grid
 from raybo.space.parameters import Choice, Parameter
 
 Config = Mapping[str, Any]

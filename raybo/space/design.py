@@ -10,9 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from raybo.arrays import Bools
+from raybo.arrays import Array, Bools
 from raybo.space.any_space import AnySpace
-from raybo.space.grid import Array
 
 BLOCK = 64
 ELEMENTS = 16  # of a sequence looked at for each that is allowed, and for a block more

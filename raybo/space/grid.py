@@ -9,9 +9,8 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from raybo.arrays import Array
 
 EXACT = 2**50  # with more values, float64 no longer distinguishes neighbours
 

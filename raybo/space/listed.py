@@ -7,9 +7,8 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from raybo.arrays import Array, Bools
+from raybo.arrays import Array, Bools, Indices
 from raybo.errors import SpaceError
 from raybo.space.columns import Column, Config
 
@@ -97,7 +96,7 @@ class Listed:
 
         return cKDTree(self._features_of(self.rows))
 
-    def _nearest(self, U: Array) -> NDArray[np.intp]:
+    def _nearest(self, U: Array) -> Indices:
         """Places in the list; a row of the list has its own."""
         places = np.array([self._place.get(row.tobytes(), -1) for row in U], dtype=np.intp)
         others = np.flatnonzero(places < 0)

@@ -15,9 +15,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from raybo.arrays import Array
 from raybo.errors import SpaceError
 from raybo.space.foreign import translate
-from raybo.space.grid import EXACT, Array, Grid
+from raybo.space.grid import EXACT, Grid
 from raybo.space.values import as_float, as_int, is_scalar, listed, same, to_json
 
 

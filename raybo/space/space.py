@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from raybo.arrays import Array, Bools
 from raybo.errors import SpaceError
 from raybo.space import allowed
 from raybo.space.columns import Column, Config, build
-from raybo.space.grid import Array
 from raybo.space.listed import Listed
 from raybo.space.parameters import Categorical, copy_tree, describe
 from raybo.space.values import is_scalar
@@ -160,7 +159,7 @@ class Space:
             S[~self._active(S)] = 0.5
         return S if self._list is None else self._list.nearest(S)
 
-    def active(self, U: Array) -> NDArray[np.bool_]:
+    def active(self, U: Array) -> Bools:
         """Return which columns matter in which row of U (n, d)."""
         return self._active(self._inside(U))
 
@@ -176,7 +175,7 @@ class Space:
                 "change it, or the space"
             )
 
-    def allowed(self, U: Array) -> NDArray[np.bool_]:
+    def allowed(self, U: Array) -> Bools:
         """Return which rows of U (n, d) decode to configs that are allowed."""
         if self._where is None:
             return np.ones(len(U), dtype=np.bool_)
@@ -271,7 +270,7 @@ class Space:
         inside[np.isnan(inside)] = 0.5
         return inside
 
-    def _active(self, U: Array) -> NDArray[np.bool_]:
+    def _active(self, U: Array) -> Bools:
         active = np.ones(U.shape, dtype=np.bool_)
         for choice, groups in self._branches:
             chosen = choice.indices(U[:, choice.index])

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raybo.arrays import Array, Bools
 from raybo.errors import SpaceError
 from raybo.space.any_space import AnySpace
 from raybo.space.columns import Column, Condition
-from raybo.space.grid import Array
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ def paths(tree: Sequence[Vertex], start: int = 0) -> Iterator[tuple[int, ...]]:
         yield tuple(sorted((start, *(index for part in parts for index in part))))
 
 
-def active_vertices(space: AnySpace, U: Array) -> NDArray[np.bool_]:
+def active_vertices(space: AnySpace, U: Array) -> Bools:
     """Return which vertices are active in which row of U (n, d): shape (n, vertices)."""
     U = space.snap(U)
     tree = vertices(space)

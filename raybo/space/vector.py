@@ -17,8 +17,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
+from raybo.arrays import Array, Bools
 from raybo.errors import SpaceError
-from raybo.space.grid import Array
 
 Bits = NDArray[np.uint64]
 
@@ -373,7 +373,7 @@ class Vector(NDArrayOperatorsMixin):
             )
         return self._at(np.arange(indices.start, indices.stop, indices.step).astype(np.uint64))
 
-    def _masked(self, mask: NDArray[np.bool_]) -> Array:
+    def _masked(self, mask: Bools) -> Array:
         if mask.shape != self.shape:
             raise IndexError(f"a mask has the shape of the vector {self.shape}, got {mask.shape}")
         return self._at(np.flatnonzero(mask).astype(np.uint64))

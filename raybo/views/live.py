@@ -290,7 +290,7 @@ def _lane_table(progress: Progress, n_rows: int) -> Table:
     better = min if progress.mode == "min" else max
     best = better((x.best for x in progress.lanes if x.best is not None), default=None)
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for header in ("embedding", "evaluations", "running", "best"):
+    for header in ("lane", "evaluations", "running", "best"):
         table.add_column(header, justify="right", no_wrap=True)
     for lane in progress.lanes[:n_rows]:
         leads = best is not None and lane.best == best

@@ -95,21 +95,21 @@ def test_the_frame_shows_every_figure() -> None:
     for part in ("2 failed", "8 workers 97% busy", "30.0/min", "best 0.397887", "trial 21"):
         assert part in text
     assert "lr=0.001, act=relu" in text
-    assert "embedding" not in text
+    assert "lane" not in text
 
 
-def test_the_frame_has_a_row_for_each_of_several_embeddings() -> None:
+def test_the_frame_has_a_row_for_each_of_several_lanes() -> None:
     lanes = (LaneStatus(0, 9, 2, 0.5), LaneStatus(1, 8, 1, 0.25), LaneStatus(2, 0, 0, None))
     rows = picture(replace(RUNNING, lanes=lanes))[-4:]
     assert [row.split() for row in rows] == [
-        ["embedding", "evaluations", "running", "best"],
+        ["lane", "evaluations", "running", "best"],
         ["1", "9", "2", "0.5"],
         ["2", "8", "1", "0.25"],
         ["3", "0", "0", "-"],
     ]
 
 
-def test_many_embeddings_do_not_outgrow_the_terminal() -> None:
+def test_many_lanes_do_not_outgrow_the_terminal() -> None:
     lanes = tuple(LaneStatus(i, i, 1, float(i)) for i in range(100))
     rows = picture(replace(RUNNING, lanes=lanes), height=20)
     assert len(rows) < 20

@@ -15,7 +15,7 @@ class CmaEs:
     """Evolution from the best start, a population per evaluation."""
 
     max_evaluations: int = 1000
-    sigma: float = 0.3  # of the width of the box
+    sigma: float = 0.3  # of the width of the box, as Hansen (2016) advises
 
     def __call__(self, f: Acquisition, region: Region, rng: np.random.Generator) -> Array:
         """Best point found (d,), the starts included."""

@@ -44,7 +44,7 @@ Family = Callable[[float], Acquisition]  # multiple of the length-scales -> acqu
 MOVEMENT = 1e-4  # of the box's diagonal: a local search that ends nearer has not moved
 SLOPE = 1e-6  # of |f|: where every partial derivative over the unit cube is below, it is flat
 RUNG_EVALUATIONS = 15  # on the ladder a peak need not be found to the last digit
-_BESIDE = 1e-3  # of the box's width: where the slope beside a point is taken
+_BESIDE = 1e-3  # of the box's width: where slopes are taken, as a peak itself has none
 _MOST_STEPS = 300  # rungs visited on the way down, however often steps are halved
 
 

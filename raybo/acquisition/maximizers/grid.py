@@ -7,8 +7,8 @@ import numpy as np
 from raybo.acquisition.maximizers.base import Acquisition, Region, values
 from raybo.arrays import Array
 
-_MOVES = 24  # values of one column tried in a round; a longer grid is sampled
-_ROUNDS = 20
+_MOVES = 24  # values of a column tried in a round; a longer grid is sampled, to save time
+_ROUNDS = 20  # changes of a row at most: time against optima far from it
 
 
 def climb_grid(

@@ -13,20 +13,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from raybo.acquisition.maximizers.base import Acquisition, Region, values, with_gradient
 from raybo.acquisition.maximizers.grid import climb_grid
 from raybo.acquisition.maximizers.steps import climb_by_steps
-from raybo.arrays import Array
+from raybo.arrays import Array, Indices
 
-_MEMORY = 6
-_ARMIJO = 1e-4
-_BACKTRACK = 0.3
+_MEMORY = 6  # steps; 3 to 20 serve (Nocedal & Wright 2006, section 7.2), and each costs time
+_ARMIJO = 1e-4  # c_1 of Nocedal & Wright (2006), section 3.1
+_BACKTRACK = 0.3  # within 0.1 to 0.5 (Dennis & Schnabel 1983, section 6.3.2)
 _ENOUGH = 1e-5  # a step that gains less than this share of |f| is the last: a log EI to 1e-3
 
-Rows = NDArray[np.intp]
-ByRow = Callable[[Rows], Acquisition]  # rows (m,), or () for any m -> their acquisition
+ByRow = Callable[[Indices], Acquisition]  # rows (m,), or () for any m -> their acquisition
 
 
 @dataclass(frozen=True)
@@ -165,14 +163,14 @@ class _Climb:
             self._advance(rows)
         return self.X, -self.F
 
-    def _evaluate(self, X: Array, rows: Rows) -> tuple[Array, Array]:
+    def _evaluate(self, X: Array, rows: Indices) -> tuple[Array, Array]:
         value, gradient = with_gradient(self.f(rows), X, self.device)
         F, G = -value, -gradient
         bad = ~(np.isfinite(F) & np.isfinite(G).all(1))
         F[bad], G[bad] = np.inf, 0.0
         return F, G
 
-    def _advance(self, rows: Rows) -> None:
+    def _advance(self, rows: Indices) -> None:
         """One trial step for each of `rows`."""
         X, G = self.X[rows], self.G[rows]
         step = self.step[rows, None] * self.direction[rows]
@@ -194,7 +192,7 @@ class _Climb:
         self.step[back] *= _BACKTRACK
         self.active[back] = self.step[back] * np.abs(self.direction[back]).max(1, initial=0) > 1e-9
 
-    def _remember(self, rows: Rows, s: Array, y: Array) -> None:
+    def _remember(self, rows: Indices, s: Array, y: Array) -> None:
         curvature = (s * y).sum(1)
         good = curvature > 1e-10 * np.sqrt((s * s).sum(1) * (y * y).sum(1))
         good &= curvature > 1e-300  # its reciprocal is finite
@@ -204,7 +202,7 @@ class _Climb:
             memory[0, rows] = newest
         self.count[rows] += 1
 
-    def _aim(self, rows: Rows) -> None:
+    def _aim(self, rows: Indices) -> None:
         """New directions for `rows`: the two-loop recursion over their free coordinates."""
         X, G = self.X[rows], self.G[rows]
         blocked = ((self.lower[rows] >= X) & (G > 0)) | ((self.upper[rows] <= X) & (G < 0))

@@ -11,9 +11,12 @@ import numpy as np
 from raybo.acquisition.maximizers.base import Acquisition, Region, values
 from raybo.arrays import Array
 
-N_STEPS, ROUNDS = 32, 16  # from each row, in one evaluation; how often
-FIRST = 0.05  # scale of the first steps, as a share of the box
-LONGER, SHORTER = 1.5, 0.4  # what a round with and without a better point makes of it
+# From each row, in one evaluation, and how often: time against precision along the edge.
+N_STEPS, ROUNDS = 32, 16
+FIRST = 0.05  # scale of the first steps, as a share of the box: a climb has ended near the best
+# What a round with and without a better point makes of the scale, which stays where seven rounds
+# in ten find one.
+LONGER, SHORTER = 1.5, 0.4
 
 
 def climb_by_steps(

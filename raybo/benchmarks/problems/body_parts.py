@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raybo.arrays import Array
 from raybo.benchmarks.problems.base import Problem
 from raybo.benchmarks.problems.datasets import DatasetError, cached
-from raybo.benchmarks.problems.functions import Array
 from raybo.space.parameters import Float, Int
 from raybo.space.space import Space
 

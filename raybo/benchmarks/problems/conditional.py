@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from raybo.arrays import Array
 from raybo.benchmarks.problems.base import Problem
-from raybo.benchmarks.problems.functions import Array
 from raybo.space.parameters import Choice, Float
 from raybo.space.space import Space
 

@@ -20,9 +20,9 @@ import numpy as np
 from scipy.io import FortranFile
 from scipy.linalg import block_diag
 
+from raybo.arrays import Array
 from raybo.benchmarks.problems.base import Problem
 from raybo.benchmarks.problems.datasets import DatasetError, Package, fetch
-from raybo.benchmarks.problems.functions import Array
 from raybo.space.box import Box
 
 _PLIK = "cosmofit/data/cmb/plik_lite/"

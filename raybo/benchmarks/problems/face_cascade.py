@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from raybo.arrays import Array
 from raybo.benchmarks.problems.base import Problem
 from raybo.benchmarks.problems.datasets import DatasetError, cached
-from raybo.benchmarks.problems.functions import Array
 from raybo.space.box import Box
 
 Pixels = NDArray[np.uint8]

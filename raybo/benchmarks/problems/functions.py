@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from raybo.arrays import Array
 
 LOG_FLOOR = -700.0  # exp underflows below about -745
 

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raybo.arrays import Array
 from raybo.benchmarks.problems.base import Problem
 from raybo.benchmarks.problems.datasets import DatasetError, Package, fetch
-from raybo.benchmarks.problems.functions import Array
 from raybo.space.box import Box
 
 DNA, BREAST_CANCER, DIABETES = (

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from raybo.arrays import Array
 from raybo.benchmarks.problems.base import Problem
 from raybo.benchmarks.problems.bocode import POLICIES, files
 from raybo.benchmarks.problems.datasets import DatasetError
-from raybo.benchmarks.problems.functions import Array
 from raybo.benchmarks.problems.plain_pickle import read_arrays
 from raybo.space.box import Box
 

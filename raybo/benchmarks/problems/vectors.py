@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from raybo.arrays import Array
 from raybo.benchmarks.problems.base import BenchmarkError, Problem
-from raybo.benchmarks.problems.functions import EVEN, FEWEST, FIXED, SCALABLE, Array, Function
+from raybo.benchmarks.problems.functions import EVEN, FEWEST, FIXED, SCALABLE, Function
 from raybo.space.box import Box
 
 LARGEST_DIM = 10**12  # of an embedding

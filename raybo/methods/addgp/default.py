@@ -1,7 +1,7 @@
 """Addgp in practice: log expected improvement of an additive process with learnt groups.
 
 The assumption is that the function is a sum of functions of disjoint groups of columns. What
-differs from raybo/methods/addgp/published.py:
+differs from Add-GP-UCB (Algorithm 1 of Li et al. 2016):
 
 - `AddGp.propose` maximises the log expected improvement of the sum. The bounds of single groups
   stay high where the sum is known, since no datum tells the groups' shares of a value apart, and

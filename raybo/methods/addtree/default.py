@@ -4,7 +4,7 @@ A vertex of a conditional space holds the parameters that become active together
 one vertex. The assumption is that the function is a sum of functions of the vertices that a point
 passes through, so that an observation informs about every point that shares a vertex with it.
 
-What differs from raybo/methods/addtree/published.py:
+What differs from Add-Tree-GP-UCB (Ma & Blaschko 2021):
 
 - Independent choices share subtrees (`tree`): the effect of a branch is learnt once, not once for
   each combination with the others (`raybo bench addtree-blocks`).

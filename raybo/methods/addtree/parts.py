@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from raybo.acquisition.maximizers.lbfgsb import climb
-from raybo.arrays import Array
+from raybo.arrays import Array, Bools
 from raybo.lazy import Tensor, torch
 
 PartsAcquisition = Callable[[Tensor], Tensor]  # (p, s, c) -> (p, s): s points of each of p parts
@@ -32,7 +31,7 @@ class Parts:
     """
 
     starts: Array
-    free: NDArray[np.bool_]
+    free: Bools
     grids: Mapping[int, Array] = field(default_factory=dict)
     snap: Callable[[Array], Array] = np.asarray
 

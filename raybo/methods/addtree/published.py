@@ -59,9 +59,9 @@ from raybo.surrogate.gp import GP, NOISE
 from raybo.surrogate.kernels.base import Hyper, lengthscales
 from raybo.surrogate.linalg import one_thread
 
-CONFIDENCE = 0.1  # delta: the regret bound holds with probability 1 - delta (Theorem 7)
-NORM = 1.0  # B_0
-LENGTHSCALE = 1.0  # theta_0
+CONFIDENCE = 0.1  # delta: the regret bound holds with probability 1 - delta (Theorem 7); picked
+NORM = 1.0  # B_0; picked
+LENGTHSCALE = 1.0  # theta_0: the width of the cube; picked
 # theta^MAP, with the bounds of the authors' released code and no prior
 FITTED = Hyper("lengthscale", (), math.exp(-3.5), math.exp(2.0), LENGTHSCALE)
 

@@ -8,6 +8,12 @@ u(x | D)    acquisition_of    expected improvement; section 2
 -           Direct            maximiser of the acquisition; section 4.1
 
 `acquisition="ucb"` is GP-UCB, the baseline of Add-GP-UCB and RPP (Li et al. 2016, section 5).
+
+What the paper leaves open: losses are standardised, the mean is the likeliest constant, a
+length-scale for each column and the noise are fitted when the data have grown by the share that
+the effort says, and the improvement is over the least posterior mean, which noise does not lower.
+What it does not have: pending points, columns of categories, and failed trials; a point that was
+evaluated before, or is not allowed, is not proposed.
 """
 
 from __future__ import annotations
@@ -18,7 +24,6 @@ import numpy as np
 
 from raybo.acquisition.maximizers.direct import Direct
 from raybo.methods.base import Data, Proposal
-from raybo.methods.bo.default import ACQUISITIONS
 from raybo.methods.model import fitted_gp, mixed_kernel, with_pending
 from raybo.methods.options import check_choice, check_count, require_columns
 from raybo.methods.search import search_region, success_of, untried, weighed_acquisition
@@ -26,6 +31,8 @@ from raybo.space.any_space import AnySpace
 from raybo.space.design import design_size, random
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.map import NOISE_HYPER
+
+ACQUISITIONS = ("ei", "log_ei", "ucb")
 
 
 @dataclass(frozen=True)

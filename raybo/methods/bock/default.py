@@ -1,8 +1,7 @@
 """BOCK in practice: a function of the distance from the centre and of the direction from it.
 
-The assumption is that of the paper: the optimum lies inside rather than at the corners, and the
-function varies with the radius and with the direction. What differs from published.py beside this
-file:
+The assumption is that the optimum lies inside rather than at the corners, and that the function
+varies with the radius and with the direction. What differs from BOCK (Oh et al. 2018):
 
 - Directions fade towards the centre (`Cylindrical.fades`): the model is smooth there, and a datum
   at the centre is a row like the others. `raybo bench bock-table1`, five seeds in 20 dimensions:

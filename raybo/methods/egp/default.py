@@ -1,11 +1,11 @@
 """EGP in practice: one fitted length-scale for all columns, elastic search of log EI.
 
-The assumption is that of the paper, a function of one length-scale. What differs from
-raybo/methods/egp/published.py: the length-scale, the noise and the mean are fitted (`model`), the
-kernel is Matern-5/2, the acquisition log EI, and half of the starts of the elastic search are the
-best of many points (`Elastic.n_screened`). A proposal has a number of starts instead of a time, so
-that a run can be repeated; `seconds` gives it a time. `raybo bench peers-20d` and `raybo bench
-egp-functions` show it beside the paper's.
+The assumption is a function of one length-scale. What differs from EGP (Rana et al. 2017): the
+length-scale, the noise and the mean are fitted (`model`), the kernel is Matern-5/2, the
+acquisition log EI, and half of the starts of the elastic search are the best of many points
+(`Elastic.n_screened`). A proposal has a number of starts instead of a time, so that a run can be
+repeated; `seconds` gives it a time. `raybo bench peers-20d` and `raybo bench egp-functions` show
+both.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Egp:
             "target_lengthscale",
             self.target_lengthscale,
             *LENGTHSCALE_BOUNDS,
-            "0.1 is the paper's, leave it out to have it fitted",
+            "Rana et al. have 0.1, leave it out to have it fitted",
         )
         check_seconds(self.seconds)
         require_flat("egp", self.space)

@@ -58,7 +58,7 @@ from raybo.surrogate.outcomes import standardize
 ACQUISITIONS = ("ei", "log_ei", "ucb")
 MAXIMIZERS = ("elastic", "multistart", "direct")  # the last two are what section 4 compares with
 SECONDS = 0.1  # of search per dimension: Figure 4; 0.01 and 0.001 in Figure 3
-NOISE = replace(NOISE_HYPER, start=1e-6)
+NOISE = replace(NOISE_HYPER, start=1e-6)  # without it Cholesky factors fail
 HALVINGS = 12  # of the step from 0.1 to 0.15: delta l_min = 1e-5 (section 4)
 ELASTIC_STARTS = 2  # of each search repeated until the time is up; more cost a longer last search
 MULTISTARTS = 100  # likewise: starts on flat ground end at once

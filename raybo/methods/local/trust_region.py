@@ -23,7 +23,7 @@ from raybo.arrays import Array
 from raybo.methods.base import Data
 
 LENGTH = "length"  # entry of the memo of a point proposed in the region
-LONGEST, SHORTEST = 1.0, 0.5**7  # sides; the shortest is that of TuRBO's code
+LONGEST, SHORTEST = 1.0, 0.5**7  # sides: the cube's, and the shortest of TuRBO's code
 SUCCESSES = 3  # until the length doubles, as in TuRBO
 FAILURES = 4 * SUCCESSES  # until it halves: the one-fifth rule
 

@@ -7,8 +7,8 @@ The model (kernel "learned") has this form and fits the rows to the data; the pr
 distribution that A was drawn from. It reads no row of A, so a proposal costs the same in 25 and in
 10^9 dimensions. Spaces with categories have the kernel "mixed"; kernels.py has the others.
 
-What differs from raybo/methods/rembo/published.py: the learnt rows (`row_starts`), the width of
-the small box (`box_bound`), d and k, and what all default methods have: standardised losses, a
+What differs from REMBO (Wang et al. 2013): the learnt rows (`row_starts`), the width of the small
+box (`box_bound`), d and k, and what all default methods have: standardised losses, a
 fitted noise, log EI climbed by L-BFGS-B. `raybo bench peers-high` compares the two.
 
 Which d, which k? d should exceed the number of directions that matter by two or more: one more

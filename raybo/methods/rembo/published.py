@@ -69,7 +69,7 @@ EXPLOITING = 0.002  # t_sigma (section 3.4)
 PATIENCE = 5  # Algorithm 3, line 10
 REFIT_EVERY = 20  # Algorithm 3, line 10
 SHRINK = 0.9  # Algorithm 3, line 12
-FIRST_LENGTHSCALE = 0.1
+FIRST_LENGTHSCALE = 0.1  # the authors' code
 NO_NOISE = replace(NOISE_HYPER, start=1e-10)  # a Cholesky factor needs some
 DESIGN = 2  # points before the first model: one value has no scale
 LARGEST_LOSS = 1e6  # losses are clipped here: squares of larger ones exceed the rest by rounding

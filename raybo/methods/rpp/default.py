@@ -2,7 +2,7 @@
 
 The assumption is that the function is a sum of functions of groups of directions, each near a
 column. Groups and hyperparameters are those of the additive model, as in
-raybo/methods/addgp/default.py. What differs from raybo/methods/rpp/published.py:
+raybo/methods/addgp/default.py. What differs from RPP-GP-UCB (Algorithm 3 of Li et al. 2016):
 
 - `likeliest_near_identity` learns all of W at once under a normal prior around I, which keeps it
   near I where the data say nothing: (D, D) entries fit any n < D^2 data. So W needs no alignment,

@@ -17,7 +17,7 @@ from raybo.surrogate.linalg import with_slope
 Values = TypeVar("Values", Tensor, Array)
 
 LENGTHSCALE_BOUNDS = (5e-3, 1e3)  # in the unit cube: below the spacing of any data, and flat
-VARIANCE_BOUNDS = (1e-4, 1e4)  # of standardised losses
+VARIANCE_BOUNDS = (1e-4, 1e4)  # from 0.01 to 100 deviations of the standardised losses
 
 
 def lengthscale_prior(dim: int) -> LogNormal:

@@ -48,7 +48,7 @@ class TestOptions:
             ({"maximizer": "direct"}, "has no option 'maximizer'"),
             ({"preset": "paper", "maximizer": "cmaes"}, "'elastic', 'multistart', 'direct'"),
             ({"preset": "paper", "device": "cuda"}, "with preset 'paper' has no option 'device'"),
-            ({"target_lengthscale": 0.0}, r"from 0.005 to 1000, got 0.0; 0.1 is the paper's"),
+            ({"target_lengthscale": 0.0}, r"from 0.005 to 1000, got 0.0; .* 0.1"),
             ({"target_lengthscale": "auto"}, "got 'auto'"),
             ({"target_lengthscale": float("nan")}, "got nan"),
             ({"target_lengthscale": True}, "got True"),

@@ -22,9 +22,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, layer_norm, relu
 
+from raybo.arrays import Array
 from raybo.benchmarks.problems.base import Problem
 from raybo.benchmarks.problems.datasets import cached
-from raybo.benchmarks.problems.functions import Array
 from raybo.benchmarks.problems.networks.mnist import mnist
 from raybo.space.box import Box
 

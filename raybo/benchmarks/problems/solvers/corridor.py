@@ -16,8 +16,8 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
+from raybo.arrays import Array
 from raybo.benchmarks.problems.base import BenchmarkError
-from raybo.benchmarks.problems.functions import Array
 
 RESERVES = 3
 HIGHEST = 10  # costs and utilities are whole numbers from 1 to this
