@@ -124,6 +124,7 @@ class NegativeLogPosterior:
         own: Tensor | None = None,
     ) -> None:
         self.kernel, self.X, self.y, self.mean = kernel, X, y, mean
+        self.closed_form = kernel if isinstance(kernel, HasGradient) else None
         self.own = X.new_zeros(len(X)) if own is None else own
         self.hypers = (*kernel.hypers, noise)
         self.sizes = [math.prod(h.shape) for h in self.hypers]
@@ -156,7 +157,7 @@ class NegativeLogPosterior:
 
     def __call__(self, flat: Array) -> tuple[float, Array]:
         """Value and gradient."""
-        if isinstance(self.kernel, HasGradient) and self.X.device.type == "cpu":
+        if self.closed_form is not None and self.X.device.type == "cpu":
             return self.at_rows(self.X.numpy(), flat)[:2]
         logs = torch.as_tensor(flat, device=self.X.device).requires_grad_()
         theta = self.theta(logs)
@@ -169,13 +170,13 @@ class NegativeLogPosterior:
 
     def at_rows(self, X: Array, flat: Array) -> tuple[float, Array, Array]:
         """Value for the rows X, and its gradients in the flat vector and in X, in closed form."""
-        if not isinstance(self.kernel, HasGradient):
+        if self.closed_form is None:
             raise SurrogateError(
                 f"a gradient in the rows needs a kernel with one, not {self.kernel}"
             )
         parts = np.split(np.exp(flat), np.cumsum(self.sizes)[:-1])
         theta = {h.name: p.reshape(h.shape) for h, p in zip(self.hypers, parts, strict=True)}
-        K, gradient = self.kernel.with_gradient(X, theta)
+        K, gradient = self.closed_form.with_gradient(X, theta)
         noise = float(theta[NOISE])
         noisy = K.copy()
         noisy.flat[:: len(K) + 1] += noise + self.own.numpy()
