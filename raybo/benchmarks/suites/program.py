@@ -19,9 +19,9 @@ from rich.table import Table
 from raybo.benchmarks.problems.registry import get_problem
 from raybo.benchmarks.records import Record, read_records
 from raybo.benchmarks.run import FOLDER, run_cells
-from raybo.benchmarks.scores import Scale, Scores, scales
+from raybo.benchmarks.suites.registry import BUDGET, SUITES, get_suite
+from raybo.benchmarks.suites.scores import Scale, Scores, scales
 from raybo.benchmarks.tables.base import STOPS, Cell, Task
-from raybo.benchmarks.tables.suites import BUDGET, SUITES, get_suite
 from raybo.benchmarks.terminal import single_thread, wide_console
 from raybo.benchmarks.tuners.base import split_specs
 from raybo.benchmarks.tuners.registry import why_not
@@ -85,7 +85,7 @@ def command(
         print_scores(Scores.of(records, scale, stop), records, scale, suite, reference, console)
     console.print(f"results: {results}")
     if figure is not None:
-        from raybo.benchmarks.figures import write_suite  # noqa: PLC0415  (plotly is optional)
+        from raybo.benchmarks.suites.figures import write_suite  # noqa: PLC0415  (needs plotly)
 
         write_suite(records, scale, stops(budget), figure, f"suite {name}: {suite.source}")
         console.print(f"figure: {figure}")
