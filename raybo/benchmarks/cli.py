@@ -48,7 +48,7 @@ PROGRAMS = {
         "2 core-minutes",
     ),
     "failures": (
-        "raybo.benchmarks.failures.program",
+        "raybo.benchmarks.feasibility.program",
         "regret where trials fail, at random or in a place, and under bounds on other outcomes",
         "15 core-minutes for `bo`",
     ),
