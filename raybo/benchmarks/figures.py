@@ -1,4 +1,4 @@
-"""Figures of benchmark records: best so far against evaluations."""
+"""Figures of benchmark runs: best so far against evaluations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from raybo.arrays import Array
 from raybo.benchmarks.compare import curve
 from raybo.benchmarks.problems.base import BenchmarkError
-from raybo.benchmarks.records import Record
+from raybo.benchmarks.results import Finished
 from raybo.views.plots import CONFIG
 
 try:
@@ -36,9 +36,9 @@ _COLORS = (
 _LEAST = 1e-12  # regret; a log axis has no zero
 
 
-def write_figure(records: Sequence[Record], path: Path, title: str = "") -> None:
+def write_figure(runs: Sequence[Finished], path: Path, title: str = "") -> None:
     """Write an HTML file: median and quartiles against evaluations, one panel per problem."""
-    draw_figure(records, title).write_html(path, include_plotlyjs=True, config=CONFIG)
+    draw_figure(runs, title).write_html(path, include_plotlyjs=True, config=CONFIG)
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ class Panel:
     curves: dict[str, tuple[Array, Array]]
 
 
-def draw_figure(records: Sequence[Record], title: str = "") -> go.Figure:
+def draw_figure(runs: Sequence[Finished], title: str = "") -> go.Figure:
     """Return the figure of the curves; regret on a log scale where the optimum is known."""
     panels = []
-    for problem, groups in grouped(records).items():
+    for problem, groups in grouped(runs).items():
         known = all(r.optimum is not None for group in groups.values() for r in group)
         curves = {}
         for tuner, group in groups.items():
-            length = min(len(record.values) for record in group)
+            length = min(len(run.values) for run in group)
             found = [curve(r, "regret" if known else "value")[:length] for r in group]
             rows = np.maximum(found, _LEAST) if known else np.array(found)
             curves[tuner] = np.arange(1.0, length + 1), rows
@@ -66,12 +66,12 @@ def draw_figure(records: Sequence[Record], title: str = "") -> go.Figure:
     return draw_panels(panels, title)
 
 
-def grouped(records: Sequence[Record]) -> dict[str, dict[str, list[Record]]]:
-    """Return the records by problem and tuner, in their order."""
-    groups: dict[str, dict[str, list[Record]]] = {}
-    for record in records:
-        of_problem = groups.setdefault(record.cell.problem, {})
-        of_problem.setdefault(record.cell.tuner, []).append(record)
+def grouped(runs: Sequence[Finished]) -> dict[str, dict[str, list[Finished]]]:
+    """Return the runs by problem and tuner, in their order."""
+    groups: dict[str, dict[str, list[Finished]]] = {}
+    for run in runs:
+        of_problem = groups.setdefault(run.cell.problem, {})
+        of_problem.setdefault(run.cell.tuner, []).append(run)
     return groups
 
 

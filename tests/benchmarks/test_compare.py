@@ -29,7 +29,7 @@ TASK = Task(
 
 
 @pytest.fixture
-def records():
+def runs():
     return [
         run_of("valley", tuner, seed, values, optimum=1.0, seconds=0.1 * (seed + 1))
         for seed in range(6)
@@ -50,8 +50,8 @@ def test_curve_is_the_best_so_far_in_the_objectives_units():
         curve(run_of("valley", "a", 0, [1.0], optimum=None), "regret")
 
 
-def test_summary_has_quartiles_times_and_the_papers_numbers(records):
-    rows = {(row.tuner, row.evaluations): row for row in summarize(records, TASK)}
+def test_summary_has_quartiles_times_and_the_papers_numbers(runs):
+    rows = {(row.tuner, row.evaluations): row for row in summarize(runs, TASK)}
     good = rows["good", 4]
     ends = 1.0 + np.arange(6) / 10
     quartiles = (good.quarter, good.median, good.three_quarters)
@@ -65,8 +65,8 @@ def test_summary_has_quartiles_times_and_the_papers_numbers(records):
     assert rows["good", 2].median == pytest.approx(2.0)  # a paper's earlier number
 
 
-def test_p_value_is_scipys(records):
-    rows = {(row.tuner, row.evaluations): row for row in summarize(records, TASK)}
+def test_p_value_is_scipys(runs):
+    rows = {(row.tuner, row.evaluations): row for row in summarize(runs, TASK)}
     best_bad = np.minimum(4.0, 3.0 + np.arange(6))
     difference = best_bad - (2.0 + np.arange(6) / 10)
     expected = wilcoxon(difference, alternative="greater").pvalue
@@ -79,9 +79,9 @@ def test_p_value_of_ties_and_of_no_common_seed():
     assert wilcoxon_worse({0: 1.0}, {1: 2.0}) is None
 
 
-def test_the_table_shows_all_rows_and_marks_the_best(records):
+def test_the_table_shows_all_rows_and_marks_the_best(runs):
     console = Console(file=io.StringIO(), width=160)
-    print_table(summarize(records, TASK), TASK, console)
+    print_table(summarize(runs, TASK), TASK, console)
     shown = console.file.getvalue()
     for text in ("valley", "good", "bad", "theirs", "0.5 ± 0.1", "1.25", "made up", "regret"):
         assert text in shown

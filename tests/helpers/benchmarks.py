@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from raybo.benchmarks.records import Deployed, Record
+from raybo.benchmarks.results import Deployed, Finished
 from raybo.benchmarks.tables.base import Cell
 
 
@@ -18,8 +18,8 @@ def run_of(
     optimum: float | None = 0.0,
     seconds: float = 0.1,
     deployed: Sequence[Deployed] = (),
-) -> Record:
+) -> Finished:
     """Return a run with these values, each of which took so many seconds."""
     cell = Cell(problem, tuner, seed, len(values))
     times = [seconds] * len(values)
-    return Record(cell, mode, optimum, values, times, deployed=list(deployed))
+    return Finished(cell, mode, optimum, values, times, deployed=list(deployed))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from raybo.benchmarks.figures import Panel, draw_panels, grouped
-from raybo.benchmarks.records import Record
+from raybo.benchmarks.results import Finished
 from raybo.benchmarks.suites.scores import Scale, Scores, best_loss
 from raybo.views.plots import CONFIG
 
@@ -16,25 +16,25 @@ _LEAST = 1e-4  # regret; in tables many runs end at zero: a smaller one hides th
 
 
 def write_suite(
-    records: Sequence[Record],
+    runs: Sequence[Finished],
     scale: Mapping[str, Scale],
     stops: Sequence[int],
     path: Path,
     title: str = "",
 ) -> None:
     """Write an HTML file: mean regret and mean rank of a suite, then a panel per problem."""
-    figure = draw_panels(suite_panels(records, scale, stops), title)
+    figure = draw_panels(suite_panels(runs, scale, stops), title)
     figure.write_html(path, include_plotlyjs=True, config=CONFIG)
 
 
 def suite_panels(
-    records: Sequence[Record], scale: Mapping[str, Scale], stops: Sequence[int]
+    runs: Sequence[Finished], scale: Mapping[str, Scale], stops: Sequence[int]
 ) -> list[Panel]:
     """Return mean regret and mean rank after every stop, then the regrets on each problem.
 
     Noisy problems are scored at the stops alone, all others after every evaluation.
     """
-    scores = [Scores.of(records, scale, stop) for stop in stops]
+    scores = [Scores.of(runs, scale, stop) for stop in stops]
     at = np.array(stops, dtype=np.float64)
     ranks = [found.mean_ranks() for found in scores]
     means = {t: np.array([[s.mean(t) for s in scores]]) for t in scores[-1].complete}
@@ -49,7 +49,7 @@ def suite_panels(
             {t: (at, np.array([[r[t] for r in ranks]])) for t in ranks[-1]},
         ),
     ]
-    for problem, groups in grouped(records).items():
+    for problem, groups in grouped(runs).items():
         curves = {}
         for tuner, group in groups.items():
             noisy = bool(group[0].deployed)

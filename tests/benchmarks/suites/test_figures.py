@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from raybo.benchmarks.figures import draw_panels
-from raybo.benchmarks.records import Deployed
+from raybo.benchmarks.results import Deployed
 from raybo.benchmarks.suites.figures import suite_panels
 from raybo.benchmarks.suites.scores import Scale
 from tests.helpers.benchmarks import run_of
@@ -14,10 +14,10 @@ def test_a_suite_s_figure_has_the_means_first_and_noisy_problems_at_the_stops():
         deployed = [Deployed(2, 9.0, values[0]), Deployed(4, 9.0, values[1])]
         return run_of("noisy", tuner, seed, [9.0] * 4, deployed=deployed)
 
-    records = [run_of("valley", t, s, [4.0, 2.0, 3.0, 1.0 + s]) for t in "ab" for s in range(2)]
-    records += [noisy(t, s, (0.5, 0.25)) for t in "ab" for s in range(2)]
+    runs = [run_of("valley", t, s, [4.0, 2.0, 3.0, 1.0 + s]) for t in "ab" for s in range(2)]
+    runs += [noisy(t, s, (0.5, 0.25)) for t in "ab" for s in range(2)]
     scale = {"valley": Scale(1.0, 2.0), "noisy": Scale(0.0, 1.0)}
-    panels = suite_panels(records, scale, [2, 4])
+    panels = suite_panels(runs, scale, [2, 4])
     assert [p.name for p in panels] == ["mean over problems", "mean rank", "valley", "noisy"]
     means, ranks, valley, flat = (panel.curves["a"] for panel in panels)
     np.testing.assert_allclose(means[1], [[0.75, 0.375]])

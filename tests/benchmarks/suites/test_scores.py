@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import friedmanchisquare, wilcoxon
 
 from raybo.benchmarks.problems.registry import get_problem
-from raybo.benchmarks.records import Deployed
+from raybo.benchmarks.results import Deployed
 from raybo.benchmarks.suites.scores import Scale, Scores, scales
 from tests.helpers.benchmarks import run_of
 
@@ -16,13 +16,13 @@ UNIT = Scale(0.0, 1.0)
 
 def scores(table, n=1):
     """Scores of {tuner: (problems, seeds)} regrets, on problems p0, p1, ..."""
-    records = [
+    runs = [
         run_of(f"p{p}", tuner, seed, [value])
         for tuner, rows in table.items()
         for p, row in enumerate(rows)
         for seed, value in enumerate(row)
     ]
-    return Scores.of(records, {r.cell.problem: UNIT for r in records}, n)
+    return Scores.of(runs, {r.cell.problem: UNIT for r in runs}, n)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_scales_use_what_is_known_and_estimate_the_rest(tmp_path):
     assert scales([run], cache)["branin"].median == 7.0
 
 
-def test_records_are_scored_without_the_data_of_their_problem(tmp_path):
+def test_runs_are_scored_without_the_data_of_their_problem(tmp_path):
     cache = tmp_path / "medians.json"
     cache.write_text(json.dumps({"gone-with-its-package": {"median": 7.0}}))
     run = run_of("gone-with-its-package", "a", 0, [50.0], optimum=2.0)
