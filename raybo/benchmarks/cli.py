@@ -18,12 +18,12 @@ from raybo.benchmarks.terminal import single_thread, wide_console
 # Name: module with a click command called `command`, what it shows, what it costs.
 PROGRAMS = {
     "suite": (
-        "raybo.benchmarks.suite",
+        "raybo.benchmarks.suites.program",
         "every tuner on many real problems: noisy, mixed, conditional, high-dimensional",
         "20 to 90 core-minutes for 10 seeds of bo, egp, TPE and random; GPs of other tools: hours",
     ),
     "noise-limit": (
-        "raybo.benchmarks.noise_limit",
+        "raybo.benchmarks.suites.noise_limit",
         "what the noise of tables of networks leaves to a tuner: an oracle that knows the rest",
         "1 core-minute",
     ),
@@ -48,7 +48,7 @@ PROGRAMS = {
         "2 core-minutes",
     ),
     "failures": (
-        "raybo.benchmarks.failures.program",
+        "raybo.benchmarks.feasibility.program",
         "regret where trials fail, at random or in a place, and under bounds on other outcomes",
         "15 core-minutes for `bo`",
     ),

@@ -1,4 +1,4 @@
-"""Summaries of benchmark records: a table beside the papers' numbers."""
+"""Summaries of benchmark runs: a table beside the papers' numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy.stats import wilcoxon
 
 from raybo.arrays import Array
 from raybo.benchmarks.problems.base import BenchmarkError
-from raybo.benchmarks.records import Record
+from raybo.benchmarks.results import Finished
 from raybo.benchmarks.tables.base import Published, Task
 from raybo.study.objective import Objective
 
@@ -56,33 +56,33 @@ class Row:
     loss: float | None = None
 
 
-def curve(record: Record, quantity: str = "value") -> Array:
+def curve(run: Finished, quantity: str = "value") -> Array:
     """Return the best so far after each evaluation, shape (evaluations,).
 
     Parameters
     ----------
-    record
-        The run.
+    run
+        What was run.
     quantity
         "value" in the units of the objective, or "regret", the distance from the optimum.
     """
-    loss = Objective(record.mode).loss
-    best = np.minimum.accumulate([loss(value) for value in record.values])
+    loss = Objective(run.mode).loss
+    best = np.minimum.accumulate([loss(value) for value in run.values])
     if quantity == "regret":
-        if record.optimum is None:
-            raise BenchmarkError(f"the optimum of {record.cell.problem!r} is not known: no regret")
-        return best - loss(record.optimum)
+        if run.optimum is None:
+            raise BenchmarkError(f"the optimum of {run.cell.problem!r} is not known: no regret")
+        return best - loss(run.optimum)
     return np.array([loss(value) for value in best])  # the sign is its own inverse
 
 
-def summarize(records: Sequence[Record], task: Task) -> list[Row]:
+def summarize(runs: Sequence[Finished], task: Task) -> list[Row]:
     """Return the rows of a table: for each problem and budget our tuners, then the paper's."""
-    groups: dict[tuple[str, str, int], list[Record]] = {}
-    for record in records:
-        cell = record.cell
-        groups.setdefault((cell.problem, cell.tuner, cell.evaluations), []).append(record)
+    groups: dict[tuple[str, str, int], list[Finished]] = {}
+    for run in runs:
+        cell = run.cell
+        groups.setdefault((cell.problem, cell.tuner, cell.evaluations), []).append(run)
     rows = []
-    for problem in dict.fromkeys(record.cell.problem for record in records):
+    for problem in dict.fromkeys(run.cell.problem for run in runs):
         own = {key: group for key, group in groups.items() if key[0] == problem}
         published = [p for p in task.published if p.problem == problem]
         stops = sorted({n for _, _, n in own} | {p.evaluations for p in published})
@@ -94,7 +94,7 @@ def summarize(records: Sequence[Record], task: Task) -> list[Row]:
 def _rows_at(
     problem: str,
     stop: int,
-    groups: dict[tuple[str, str, int], list[Record]],
+    groups: dict[tuple[str, str, int], list[Finished]],
     published: Iterable[Published],
     task: Task,
 ) -> list[Row]:
@@ -124,12 +124,12 @@ def _row(
     problem: str,
     tuner: str,
     stop: int,
-    group: Sequence[Record],
-    reference: Sequence[Record] | None,
+    group: Sequence[Finished],
+    reference: Sequence[Finished] | None,
     paper: Published | None,
     quantity: str,
 ) -> Row:
-    ends = np.array([curve(record, quantity)[stop - 1] for record in group])
+    ends = np.array([curve(run, quantity)[stop - 1] for run in group])
     quarter, median, three_quarters = np.quantile(ends, [0.25, 0.5, 0.75])
     losses = _final_losses(group, stop)
     p_value = None
@@ -145,17 +145,17 @@ def _row(
         three_quarters=float(three_quarters),
         mean=float(np.mean(ends)),
         worse=p_value,
-        seconds=float(np.median([np.mean(record.seconds) for record in group])),
+        seconds=float(np.median([np.mean(run.seconds) for run in group])),
         paper=None if paper is None else paper.value,
         paper_spread=None if paper is None else paper.spread,
         loss=float(np.median(list(losses.values()))),
     )
 
 
-def _final_losses(group: Sequence[Record], stop: int) -> dict[int, float]:
+def _final_losses(group: Sequence[Finished], stop: int) -> dict[int, float]:
     """Return the best loss by seed."""
     loss = Objective(group[0].mode).loss
-    return {record.cell.seed: loss(float(curve(record)[stop - 1])) for record in group}
+    return {run.cell.seed: loss(float(curve(run)[stop - 1])) for run in group}
 
 
 def wilcoxon_worse(losses: dict[int, float], reference: dict[int, float]) -> float | None:

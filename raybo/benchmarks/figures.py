@@ -1,9 +1,9 @@
-"""Figures of benchmark records: best so far against evaluations."""
+"""Figures of benchmark runs: best so far against evaluations."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +12,7 @@ import numpy as np
 from raybo.arrays import Array
 from raybo.benchmarks.compare import curve
 from raybo.benchmarks.problems.base import BenchmarkError
-from raybo.benchmarks.records import Record
-from raybo.benchmarks.scores import Scale, Scores, best_loss
+from raybo.benchmarks.results import Finished
 from raybo.views.plots import CONFIG
 
 try:
@@ -35,24 +34,11 @@ _COLORS = (
     "#bcbd22",
 )
 _LEAST = 1e-12  # regret; a log axis has no zero
-_LEAST_NORMALISED = 1e-4  # in tables many runs end at zero: a smaller one hides the others
 
 
-def write_figure(records: Sequence[Record], path: Path, title: str = "") -> None:
+def write_figure(runs: Sequence[Finished], path: Path, title: str = "") -> None:
     """Write an HTML file: median and quartiles against evaluations, one panel per problem."""
-    draw_figure(records, title).write_html(path, include_plotlyjs=True, config=CONFIG)
-
-
-def write_suite(
-    records: Sequence[Record],
-    scale: Mapping[str, Scale],
-    stops: Sequence[int],
-    path: Path,
-    title: str = "",
-) -> None:
-    """Write an HTML file: mean regret and mean rank of a suite, then a panel per problem."""
-    figure = draw_panels(suite_panels(records, scale, stops), title)
-    figure.write_html(path, include_plotlyjs=True, config=CONFIG)
+    draw_figure(runs, title).write_html(path, include_plotlyjs=True, config=CONFIG)
 
 
 @dataclass(frozen=True)
@@ -65,14 +51,14 @@ class Panel:
     curves: dict[str, tuple[Array, Array]]
 
 
-def draw_figure(records: Sequence[Record], title: str = "") -> go.Figure:
+def draw_figure(runs: Sequence[Finished], title: str = "") -> go.Figure:
     """Return the figure of the curves; regret on a log scale where the optimum is known."""
     panels = []
-    for problem, groups in _grouped(records).items():
+    for problem, groups in grouped(runs).items():
         known = all(r.optimum is not None for group in groups.values() for r in group)
         curves = {}
         for tuner, group in groups.items():
-            length = min(len(record.values) for record in group)
+            length = min(len(run.values) for run in group)
             found = [curve(r, "regret" if known else "value")[:length] for r in group]
             rows = np.maximum(found, _LEAST) if known else np.array(found)
             curves[tuner] = np.arange(1.0, length + 1), rows
@@ -80,45 +66,12 @@ def draw_figure(records: Sequence[Record], title: str = "") -> go.Figure:
     return draw_panels(panels, title)
 
 
-def suite_panels(
-    records: Sequence[Record], scale: Mapping[str, Scale], stops: Sequence[int]
-) -> list[Panel]:
-    """Return mean regret and mean rank after every stop, then the regrets on each problem.
-
-    Noisy problems are scored at the stops alone, all others after every evaluation.
-    """
-    scores = [Scores.of(records, scale, stop) for stop in stops]
-    at = np.array(stops, dtype=np.float64)
-    ranks = [found.mean_ranks() for found in scores]
-    means = {t: np.array([[s.mean(t) for s in scores]]) for t in scores[-1].complete}
-    summary = [
-        Panel(
-            "mean over problems", "normalised regret", True, {t: (at, y) for t, y in means.items()}
-        ),
-        Panel(
-            "mean rank",
-            "rank; 1 is best",
-            False,
-            {t: (at, np.array([[r[t] for r in ranks]])) for t in ranks[-1]},
-        ),
-    ]
-    for problem, groups in _grouped(records).items():
-        curves = {}
-        for tuner, group in groups.items():
-            noisy = bool(group[0].deployed)
-            x = at if noisy else np.arange(1.0, group[0].cell.evaluations + 1)
-            rows = [[scale[problem].regret(best_loss(r, int(n))) for n in x] for r in group]
-            curves[tuner] = x, np.maximum(rows, _LEAST_NORMALISED)
-        summary.append(Panel(problem, "normalised regret", True, curves))
-    return summary
-
-
-def _grouped(records: Sequence[Record]) -> dict[str, dict[str, list[Record]]]:
-    """Return the records by problem and tuner, in their order."""
-    groups: dict[str, dict[str, list[Record]]] = {}
-    for record in records:
-        of_problem = groups.setdefault(record.cell.problem, {})
-        of_problem.setdefault(record.cell.tuner, []).append(record)
+def grouped(runs: Sequence[Finished]) -> dict[str, dict[str, list[Finished]]]:
+    """Return the runs by problem and tuner, in their order."""
+    groups: dict[str, dict[str, list[Finished]]] = {}
+    for run in runs:
+        of_problem = groups.setdefault(run.cell.problem, {})
+        of_problem.setdefault(run.cell.tuner, []).append(run)
     return groups
 
 

@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from raybo.benchmarks.compare import print_table, summarize
 from raybo.benchmarks.problems.base import BenchmarkError, Problem
 from raybo.benchmarks.problems.registry import get_problem
-from raybo.benchmarks.records import Deployed, Record, append_record, read_records, rounded
+from raybo.benchmarks.results import Deployed, Finished, append_finished, read_finished, rounded
 from raybo.benchmarks.tables.base import STOPS, Cell, Task
 from raybo.benchmarks.terminal import wide_console
 from raybo.benchmarks.tuners.base import Config, split_specs
@@ -31,13 +31,13 @@ from raybo.study.objective import Objective
 FOLDER = Path("bench-results")
 _NOISE = 0x6E6F697365  # "noise"
 _WAIT_SECONDS = 5.0  # between two looks at the running Ray tasks
-_FETCH_SECONDS = 60.0  # for the record of a finished Ray task
+_FETCH_SECONDS = 60.0  # for what a finished Ray task returns
 
-Outcome = tuple[Cell, Record | BaseException]
+Outcome = tuple[Cell, Finished | BaseException]
 
 
-def run_cell(cell: Cell) -> Record:
-    """Return the record of one run: `cell.evaluations` times ask, evaluate, tell."""
+def run_cell(cell: Cell) -> Finished:
+    """Run a tuner on a problem: `cell.evaluations` times ask, evaluate, tell."""
     problem = get_problem(cell.problem)
     loss = Objective(problem.mode).loss
     tuner = build_tuner(cell.tuner, problem.space, cell.seed, cell.evaluations, cell.centre)
@@ -56,7 +56,7 @@ def run_cell(cell: Cell) -> Record:
         if problem.draw is not None and (n in STOPS or n == cell.evaluations):
             pair = (problem.objective(c) for c in (tuner.luckiest, tuner.recommend()))
             deployed.append(Deployed(n, *map(rounded, pair)))
-    return Record(
+    return Finished(
         cell,
         problem.mode,
         problem.optimum,
@@ -86,8 +86,8 @@ def _version(spec: str) -> str:
 
 def run_cells(
     cells: Iterable[Cell], path: Path, *, jobs: int | None = None, progress: bool = True
-) -> list[Record]:
-    """Run the cells that `path` does not hold yet, and return the records of all of them.
+) -> list[Finished]:
+    """Run the cells that `path` does not hold yet, and return the runs of all of them.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def run_cells(
     wanted = list(cells)
     for spec in dict.fromkeys(cell.tuner for cell in wanted):
         check_tuner(spec)
-    done = {record.cell for record in read_records(path)}
+    done = {run.cell for run in read_finished(path)}
     todo = [cell for cell in wanted if cell not in done]
     failures = _run(todo, path, jobs, progress) if todo else []
     if failures:
@@ -116,11 +116,11 @@ def run_cells(
             f"{len(failures)} of {len(todo)} runs failed; the first: {failures[0]}"
         )
     chosen = set(wanted)
-    return [record for record in read_records(path) if record.cell in chosen]
+    return [run for run in read_finished(path) if run.cell in chosen]
 
 
 def _run(cells: Sequence[Cell], path: Path, jobs: int | None, progress: bool) -> list[str]:
-    """Run the cells, append their records to `path`, and return what failed."""
+    """Run the cells, append the finished ones to `path`, and return what failed."""
     failures = []
     columns = (
         TextColumn("{task.description}"),
@@ -131,8 +131,8 @@ def _run(cells: Sequence[Cell], path: Path, jobs: int | None, progress: bool) ->
     with Progress(*columns, console=Console(stderr=True), disable=not progress) as bar:
         runs = bar.add_task("runs", total=len(cells))
         for cell, outcome in _on_ray(cells) if jobs is None else _in_processes(cells, jobs):
-            if isinstance(outcome, Record):
-                append_record(path, outcome)
+            if isinstance(outcome, Finished):
+                append_finished(path, outcome)
             else:
                 failures.append(f"{cell.tuner} on {cell.problem}, seed {cell.seed}: {outcome}")
             bar.advance(runs)
@@ -143,7 +143,7 @@ def _in_processes(cells: Sequence[Cell], jobs: int) -> Iterator[Outcome]:
     """Run the cells in `jobs` processes and yield each as it ends."""
     if jobs == 1:
         for cell in cells:
-            outcome: Record | BaseException
+            outcome: Finished | BaseException
             try:
                 outcome = run_cell(cell)
             except Exception as error:  # noqa: BLE001  (one failure stops no other run)
@@ -199,8 +199,8 @@ def run_task(
     figure: Path | None = None,
     jobs: int | None = None,
     progress: bool = True,
-) -> list[Record]:
-    """Run a task, print its table and return the records.
+) -> list[Finished]:
+    """Run a task, print its table and return the runs.
 
     Parameters
     ----------
@@ -230,12 +230,12 @@ def run_task(
         None if problems is None else problems.split(","),
         first_seed,
     )
-    records = run_cells(cells, path, jobs=jobs, progress=progress)
-    print_table(summarize(records, task), task, console)
+    runs = run_cells(cells, path, jobs=jobs, progress=progress)
+    print_table(summarize(runs, task), task, console)
     console.print(f"results: {path}")
     if figure is not None:
         from raybo.benchmarks.figures import write_figure  # noqa: PLC0415  (plotly is optional)
 
-        write_figure(records, figure, title=f"{task.name}: {task.source}")
+        write_figure(runs, figure, title=f"{task.name}: {task.source}")
         console.print(f"figure: {figure}")
-    return records
+    return runs

@@ -16,7 +16,7 @@ from raybo.acquisition.maximizers.elastic import (
     Elastic,
     Family,
     _Climbers,
-    _Ladder,
+    _Stairs,
     largest_multiple,
     scale_lengthscales,
 )
@@ -88,7 +88,7 @@ class TestAlgorithm2:
         x = Elastic(family_of(gp, "ei"), 30.0)(f, region, np.random.default_rng(0))
         assert values(f, x[None])[0] == pytest.approx(float(f(ray).max()), rel=1e-4)
 
-    def test_a_start_rises_to_the_first_rung_that_slopes_and_no_further(self) -> None:
+    def test_a_start_rises_to_the_first_stair_that_slopes_and_no_further(self) -> None:
         made: list[float] = []
 
         def family(multiple: float) -> Acquisition:
@@ -130,7 +130,7 @@ class TestAlgorithm2:
 
         region = Region(np.zeros(1), np.ones(1), np.zeros((1, 1)))
         Elastic(family, 27.0, ratio=3.0)(hill(0.5, 0.01), region, np.random.default_rng(0))
-        assert sorted(set(made)) == pytest.approx([3.0])  # no rungs between whole ones
+        assert sorted(set(made)) == pytest.approx([3.0])  # no stairs between whole ones
 
     def test_a_start_that_stays_stuck_is_dropped(self) -> None:
         calls: list[float] = []
@@ -143,9 +143,9 @@ class TestAlgorithm2:
         search = Elastic(family, 32.0, ratio=2.0, halvings=3)
         x = search(lambda X: 0.0 * X.sum(1), region, np.random.default_rng(0))
         assert 0.0 <= x[0] <= 1.0
-        assert len(calls) == 5 + 3  # the rungs on the way up, then halves, each factor made once
+        assert len(calls) == 5 + 3  # the stairs on the way up, then halves, each factor made once
 
-    def test_one_factor_per_rung_whatever_the_number_of_starts(self) -> None:
+    def test_one_factor_per_stair_whatever_the_number_of_starts(self) -> None:
         gp, made = model(), []
         family = family_of(gp, "ei")
 
@@ -174,19 +174,19 @@ class TestAlgorithm2:
         np.testing.assert_allclose(values(f, a[None]), values(f, b[None]), rtol=1e-6)
 
 
-class TestLadder:
-    def test_rungs_are_geometric_and_end_at_the_top(self) -> None:
+class TestStairs:
+    def test_stairs_are_geometric_and_end_at_the_top(self) -> None:
         def identity(multiple: float) -> Acquisition:
             return lambda X: X.sum(1) * multiple
 
-        ladder = _Ladder(hill(0.5, 1.0), identity, 10.0, 1.5, 3)
+        stairs = _Stairs(hill(0.5, 1.0), identity, 10.0, 1.5, 3)
         X = torch.ones(1, 1, dtype=torch.float64)
-        found = [float(ladder.at(h)(X)) for h in range(ladder.rung, ladder.top + 1, ladder.rung)]
+        found = [float(stairs.at(h)(X)) for h in range(stairs.stair, stairs.top + 1, stairs.stair)]
         ratios = np.diff(np.log(found))
         assert found[-1] == pytest.approx(10.0)
         np.testing.assert_allclose(ratios, ratios[0])
         assert math.exp(ratios[0]) <= 1.5
-        halves = float(ladder.at(ladder.rung + ladder.rung // 2)(X))
+        halves = float(stairs.at(stairs.stair + stairs.stair // 2)(X))
         assert halves == pytest.approx(math.sqrt(found[0] * found[1]))
 
     def test_slope_beside_tells_a_peak_from_a_plain(self) -> None:
@@ -195,7 +195,7 @@ class TestLadder:
         X = np.array([[0.5, 0.5], [0.0, 0.0]])
         for f, flat in ((hill(0.5, 0.1), False), (lambda Z: 1.0 + 1e-9 * Z.sum(1), True)):
             climbers = _Climbers(
-                _Ladder(f, family, 1.0, 1.5, 3), region, X, 10, np.random.default_rng(0)
+                _Stairs(f, family, 1.0, 1.5, 3), region, X, 10, np.random.default_rng(0)
             )
             assert climbers._is_flat(0, np.arange(2)).tolist() == [flat, flat]
         assert SLOPE > 1e-9

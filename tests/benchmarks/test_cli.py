@@ -7,7 +7,7 @@ import pytest
 
 from raybo.benchmarks import cli
 from raybo.benchmarks.problems.base import BenchmarkError
-from raybo.benchmarks.records import read_records
+from raybo.benchmarks.results import read_finished
 from raybo.benchmarks.tables.base import Cell
 from raybo.benchmarks.tables.registry import TASKS
 from raybo.benchmarks.terminal import THREAD_VARIABLES
@@ -46,6 +46,6 @@ def test_a_table_runs_on_chosen_seeds_without_ray(tmp_path, capsys):
     with pytest.raises(SystemExit) as ended:  # as every click command ends
         cli.main([*arguments.split(), "--no-progress", "--results", str(path)])
     assert ended.value.code == 0
-    cells = [record.cell for record in read_records(path)]
+    cells = [run.cell for run in read_finished(path)]
     assert cells == [Cell("branin-25", "random", seed, 3) for seed in (11, 12)]
     assert "random" in capsys.readouterr().out

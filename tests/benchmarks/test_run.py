@@ -9,7 +9,7 @@ import ray
 from raybo.benchmarks import run
 from raybo.benchmarks.problems.base import BenchmarkError
 from raybo.benchmarks.problems.registry import get_problem
-from raybo.benchmarks.records import read_records
+from raybo.benchmarks.results import read_finished
 from raybo.benchmarks.run import run_cell, run_cells, run_task
 from raybo.benchmarks.tables.base import Block, Cell, Published, Task
 from raybo.benchmarks.tuners.registry import build_tuner
@@ -35,13 +35,13 @@ def run_here(cells, path):
     return run_cells(cells, path, jobs=1, progress=False)
 
 
-def test_a_record_holds_every_value_and_time():
+def test_a_run_holds_every_value_and_time():
     cell = Cell("gaussian-20", "random", 3, 4, centre=True)
-    record = run_cell(cell)
-    assert record.cell == cell
-    assert record.values[0] == 1.0  # the centre, in the units of the objective
-    assert len(record.values) == len(record.seconds) == 4
-    assert (record.mode, record.optimum) == ("max", 1.0)
+    done = run_cell(cell)
+    assert done.cell == cell
+    assert done.values[0] == 1.0  # the centre, in the units of the objective
+    assert len(done.values) == len(done.seconds) == 4
+    assert (done.mode, done.optimum) == ("max", 1.0)
 
 
 def noisy_branin(name):
@@ -52,13 +52,13 @@ def noisy_branin(name):
 
 def test_a_noisy_problem_tells_draws_and_records_what_deploying_gives(monkeypatch):
     monkeypatch.setattr(run, "get_problem", noisy_branin)
-    record = run_cell(Cell("branin", "random", 3, 25))
+    done = run_cell(Cell("branin", "random", 3, 25))
     exact = run_branin_without_noise(25)
-    noise = np.array(record.values) - exact
+    noise = np.array(done.values) - exact
     assert np.all((noise > 0) & (noise < 100))
-    assert [entry.evaluations for entry in record.deployed] == [20, 25]
-    for n, luckiest, recommended in record.deployed:  # random search has no model to ask
-        assert luckiest == recommended == pytest.approx(exact[np.argmin(record.values[:n])])
+    assert [entry.evaluations for entry in done.deployed] == [20, 25]
+    for n, luckiest, recommended in done.deployed:  # random search has no model to ask
+        assert luckiest == recommended == pytest.approx(exact[np.argmin(done.values[:n])])
 
 
 def run_branin_without_noise(n):
@@ -104,10 +104,10 @@ def test_finished_cells_are_not_run_again(tmp_path, monkeypatch):
         return run_cell(cell)
 
     monkeypatch.setattr(run, "run_cell", spy)
-    records = run_here(CELLS, path)
+    runs = run_here(CELLS, path)
     assert ran == CELLS[2:]
-    assert [record.cell for record in records] == CELLS
-    assert run_here(CELLS, path) == records
+    assert [r.cell for r in runs] == CELLS
+    assert run_here(CELLS, path) == runs
     assert ran == CELLS[2:]
 
 
@@ -115,7 +115,7 @@ def test_a_continued_file_equals_one_written_at_once(tmp_path):
     for name, parts in (("a", [CELLS]), ("b", [CELLS[:1], CELLS])):
         for part in parts:
             run_here(part, tmp_path / name)
-    a, b = ([(r.cell, r.values) for r in read_records(tmp_path / name)] for name in "ab")
+    a, b = ([(r.cell, r.values) for r in read_finished(tmp_path / name)] for name in "ab")
     assert a == b
 
 
@@ -128,8 +128,8 @@ def test_an_unknown_tuner_is_refused_before_anything_runs(tmp_path):
 
 def test_a_task_prints_its_table_and_writes_the_figure(tmp_path, capsys):
     results, figure = tmp_path / "results.jsonl", tmp_path / "curves.html"
-    records = run_task(TASK, results=results, figure=figure, jobs=1, progress=False)
-    assert len(records) == 4
+    runs = run_task(TASK, results=results, figure=figure, jobs=1, progress=False)
+    assert len(runs) == 4
     shown = capsys.readouterr().out
     assert "a task for the tests" in shown
     assert "1.5 ± 0.5" in shown
@@ -138,7 +138,7 @@ def test_a_task_prints_its_table_and_writes_the_figure(tmp_path, capsys):
 
 
 def test_a_task_takes_other_methods_seeds_and_lengths(tmp_path, capsys):
-    records = run_task(
+    runs = run_task(
         TASK,
         "sobol",
         2,
@@ -148,15 +148,15 @@ def test_a_task_takes_other_methods_seeds_and_lengths(tmp_path, capsys):
         jobs=1,
         progress=False,
     )
-    assert [r.cell for r in records] == [Cell("branin", "sobol", seed, 3) for seed in (7, 8)]
+    assert [r.cell for r in runs] == [Cell("branin", "sobol", seed, 3) for seed in (7, 8)]
     assert "sobol" in capsys.readouterr().out
 
 
 def test_some_problems_of_a_task_can_be_chosen(tmp_path, capsys):
     task = replace(TASK, blocks=(Block(("branin", "hartmann6"), ("sobol",), 4),), seeds=1)
     results = tmp_path / "r"
-    records = run_task(task, problems="hartmann6", results=results, jobs=1, progress=False)
-    assert [record.cell.problem for record in records] == ["hartmann6"]
+    runs = run_task(task, problems="hartmann6", results=results, jobs=1, progress=False)
+    assert [r.cell.problem for r in runs] == ["hartmann6"]
     assert "branin" not in capsys.readouterr().out
     with pytest.raises(BenchmarkError, match="no problem 'levy-20'; it has branin, hartmann6"):
         run_task(task, problems="levy-20", results=results, jobs=1, progress=False)
@@ -165,7 +165,7 @@ def test_some_problems_of_a_task_can_be_chosen(tmp_path, capsys):
 def check_that_one_failure_stops_no_other(path, jobs):
     with pytest.raises(BenchmarkError, match="1 of 2 runs failed; the first: sobol on branin-1e9"):
         run_cells([FAILING, CELLS[0]], path, jobs=jobs, progress=False)
-    assert [record.cell for record in read_records(path)] == CELLS[:1]
+    assert [r.cell for r in read_finished(path)] == CELLS[:1]
 
 
 def test_a_failure_in_this_process_stops_no_other(tmp_path):

@@ -1,4 +1,4 @@
-"""One builder of `Data`, for tests that call a method's `propose` directly."""
+"""Builders of `Data`, for tests that call a method's `propose` directly."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from raybo.methods.base import Data
+from raybo.methods.rembo.embedding import Embedding
 from raybo.space.any_space import AnySpace
 
 
@@ -54,3 +55,12 @@ def data_of(
         pending=X[n:],
         pending_memos=memos[n:],
     )
+
+
+def data_in(embedding: Embedding, n: int, pending: int = 0) -> Data:
+    """Return data of a lane of `rembo`, whose losses are a function of z."""
+    rng = np.random.default_rng(0)
+    Z = embedding.from_cube(rng.random((n + pending, embedding.d)))
+    X = embedding.images(Z) if embedding.space.dense else None
+    memos = [{"z": z.tolist()} for z in Z]
+    return data_of(embedding.space, n, np.sin(Z[:n].sum(1)), pending=pending, X=X, memos=memos)

@@ -9,32 +9,26 @@ import pytest
 
 from raybo.methods.base import FULL, LEAST, Data
 from raybo.methods.registry import build_method
+from raybo.space.box import Box
 from raybo.space.parameters import Float
 from raybo.space.space import Space
 from raybo.study.study import Study
 from raybo.study.trial import State, Trial
+from tests.helpers.data import data_of
 
 FEW = replace(LEAST, max_rows=40)
 
 
-def data_of(n: int, n_bounds: int = 0) -> Data:
-    rng = np.random.default_rng(0)
-    return Data(
-        number=n,
-        seed=0,
-        X=rng.random((n, 2)),
-        loss=rng.random(n),
-        memos=tuple({"i": i, **({"fitted": 90, "theta": {}} if i == 7 else {})} for i in range(n)),
-        pending=np.empty((0, 2)),
-        pending_memos=(),
-        effort=FEW,
-        excess=rng.random((n, n_bounds)) - 0.5 if n_bounds else np.empty((0, 0)),
-    )
+def told(n: int, n_bounds: int = 0) -> Data:
+    rng = np.random.default_rng(1)
+    memos = [{"i": i, **({"fitted": 90, "theta": {}} if i == 7 else {})} for i in range(n)]
+    excess = rng.random((n, n_bounds)) - 0.5 if n_bounds else np.empty((0, 0))
+    return replace(data_of(Box(2), n, rng.random(n), memos=memos), effort=FEW, excess=excess)
 
 
 @pytest.mark.parametrize("n_bounds", [0, 2])
 def test_the_best_are_kept_and_some_others_with_all_that_was_noted(n_bounds: int) -> None:
-    data = data_of(100, n_bounds)
+    data = told(100, n_bounds)
     some = data.thinned()
     assert some.X.shape == (40, 2)
     kept = [memo["i"] for memo in some.memos]
@@ -53,7 +47,7 @@ def test_the_best_are_kept_and_some_others_with_all_that_was_noted(n_bounds: int
 
 
 def test_few_results_or_full_effort_leave_the_data_alone() -> None:
-    for data in (data_of(40), replace(data_of(100), effort=FULL)):
+    for data in (told(40), replace(told(100), effort=FULL)):
         assert data.thinned() is data
 
 

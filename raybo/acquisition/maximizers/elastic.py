@@ -4,21 +4,21 @@ Rana, Li, Gupta, Nguyen, Venkatesh (2017), "High dimensional Bayesian optimizati
 Gaussian process", Algorithm 2. At the length-scale of the model an acquisition in many dimensions
 is a few peaks in a plain without slope. With longer length-scales the same data slope everywhere
 (Lemma 1), and its peaks move little from one length-scale to the next (Lemma 2): a start that
-cannot move goes up a ladder of length-scales to the first rung where it can, and comes back down,
-the peak of each rung being the start on the next.
+cannot move goes up stairs of length-scales to the first one where it can, and comes back down, the
+peak on each stair being the start on the next.
 
 Paper         Code                   Meaning
 l_tau         family(1) = f          the model's own length-scales: where the answer counts
 l_max         top                    the longest, as a multiple of the model's
-delta l       ratio                  step: a geometric ladder, each rung `ratio` times the last
+delta l       ratio                  step: geometric stairs, each `ratio` times the last
 delta l_min   halvings               how often the step down is halved before a start gives up
 x_init, x*    X                      a row per start
 || . || = 0   MOVEMENT, SLOPE        when a local search counts as not having moved
 
-All starts climb together; a rung costs one Cholesky factor, made when the first start needs it.
+All starts climb together; a stair costs one Cholesky factor, made when the first start needs it.
 
 Departures. Steps are even in log l, not in l. The length-scale is restored before a halved step
-(as printed it falls twice), the step grows again where it meets a whole rung, and ends at l_tau
+(as printed it falls twice), the step grows again where it meets a whole stair, and ends at l_tau
 (as printed, one step below). A search that stays on a peak has arrived and halves nothing: only
 one on flat ground is stuck, which the slope beside it tells. A start that stays stuck is dropped,
 at once if it stood on a plain before the step.
@@ -43,9 +43,9 @@ Family = Callable[[float], Acquisition]  # multiple of the length-scales -> acqu
 
 MOVEMENT = 1e-4  # of the box's diagonal: a local search that ends nearer has not moved
 SLOPE = 1e-6  # of |f|: where every partial derivative over the unit cube is below, it is flat
-RUNG_EVALUATIONS = 15  # on the ladder a peak need not be found to the last digit
+STAIR_EVALUATIONS = 15  # on the way a peak need not be found to the last digit
 _BESIDE = 1e-3  # of the box's width: where slopes are taken, as a peak itself has none
-_MOST_STEPS = 300  # rungs visited on the way down, however often steps are halved
+_MOST_STEPS = 300  # visits to stairs on the way down, however often steps are halved
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Elastic:
         it, whatever their value.
     max_evaluations : int
         Bound on the batched evaluations of each local search at the model's own length-scales;
-        those on the way there stop at `RUNG_EVALUATIONS`.
+        those on the way there stop at `STAIR_EVALUATIONS`.
     """
 
     family: Family
@@ -77,9 +77,9 @@ class Elastic:
     def __call__(self, f: Acquisition, region: Region, rng: np.random.Generator) -> Array:
         """Best point found (d,), the region's starts included."""
         found = values(f, region.starts, region.device)
-        ladder = _Ladder(f, self.family, self.top, self.ratio, self.halvings)
+        stairs = _Stairs(f, self.family, self.top, self.ratio, self.halvings)
         X = region.starts[self._choose(found, rng)]
-        climbers = _Climbers(ladder, region, X, self.max_evaluations, rng)
+        climbers = _Climbers(stairs, region, X, self.max_evaluations, rng)
         climbers.rise()
         climbers.descend()
         points = np.concatenate([region.starts[[np.argmax(found)]], climbers.X])
@@ -92,16 +92,16 @@ class Elastic:
         return np.concatenate([order[:n_screened], others])
 
 
-class _Ladder:
-    """Acquisitions by height: 0 is the model's own, a whole rung is `rung` heights."""
+class _Stairs:
+    """Acquisitions by height: 0 is the model's own, a whole stair is `stair` heights."""
 
     def __init__(
         self, f: Acquisition, family: Family, top: float, ratio: float, halvings: int
     ) -> None:
-        self.rung = 2**halvings
-        n_rungs = math.ceil(math.log(top) / math.log(ratio)) if top > 1.0 else 0
-        self.top = n_rungs * self.rung
-        self.unit = math.log(top) / self.top if n_rungs else 0.0
+        self.stair = 2**halvings
+        n_stairs = math.ceil(math.log(top) / math.log(ratio)) if top > 1.0 else 0
+        self.top = n_stairs * self.stair
+        self.unit = math.log(top) / self.top if n_stairs else 0.0
         self.family = family
         self.made = {0: f}
 
@@ -117,23 +117,23 @@ class _Climbers:
 
     def __init__(
         self,
-        ladder: _Ladder,
+        stairs: _Stairs,
         region: Region,
         X: Array,
         max_evaluations: int,
         rng: np.random.Generator,
     ) -> None:
-        self.ladder, self.region, self.rng = ladder, region, rng
+        self.stairs, self.region, self.rng = stairs, region, rng
         self.last = Lbfgsb(max_evaluations=max_evaluations, flat=SLOPE)
-        self.between = Lbfgsb(max_evaluations=RUNG_EVALUATIONS, rounds=1, flat=SLOPE)
+        self.between = Lbfgsb(max_evaluations=STAIR_EVALUATIONS, rounds=1, flat=SLOPE)
         self.X = X.copy()
         self.height = np.zeros(len(X), dtype=np.intp)
         self.width = region.upper - region.lower
 
     def rise(self) -> None:
-        """Algorithm 2, step 1: each start to the first rung where a local search moves it."""
+        """Algorithm 2, step 1: each start to the first stair where a local search moves it."""
         rows = np.arange(len(self.X))
-        for height in range(0, self.ladder.top + 1, self.ladder.rung):  # line 2
+        for height in range(0, self.stairs.top + 1, self.stairs.stair):  # line 2
             new, moved = self._search(height, rows)  # line 3
             self.X[rows], self.height[rows] = new, height  # lines 4 to 7
             rows = rows[~moved]
@@ -142,7 +142,7 @@ class _Climbers:
 
     def descend(self) -> None:
         """Algorithm 2, step 2: down to height 0, each peak the start of the next search."""
-        step = np.full(len(self.X), self.ladder.rung)
+        step = np.full(len(self.X), self.stairs.stair)
         for _ in range(_MOST_STEPS):
             aim = np.where(step > 0, np.maximum(self.height - step, 0), -1)  # line 12
             aim[self.height == 0] = -1
@@ -157,12 +157,12 @@ class _Climbers:
             step[self._on_a_plain(rows[stuck])] = 0
             on = rows[~stuck]
             self.X[on], self.height[on] = new[~stuck], height  # line 17
-            aligned = height & -height or self.ladder.rung  # the largest step that meets a rung
-            step[on] = min(aligned, self.ladder.rung)
+            aligned = height & -height or self.stairs.stair  # the largest step that meets a stair
+            step[on] = min(aligned, self.stairs.stair)
 
     def _search(self, height: int, rows: Indices) -> tuple[Array, Bools]:
         """Where local searches at a height end, and which of them moved."""
-        f, start = self.ladder.at(height), self.X[rows]
+        f, start = self.stairs.at(height), self.X[rows]
         before = values(f, start, self.region.device)
         local = self.between if height else self.last
         new, _ = local.search(f, self.region, start, before, self.rng)
@@ -185,7 +185,7 @@ class _Climbers:
         beside = self.X[rows] + _BESIDE * self.width * signs
         inside = np.clip(beside, self.region.lower, self.region.upper)
         Z = torch.as_tensor(inside, device=self.region.device).requires_grad_()
-        value = self.ladder.at(height)(Z)
+        value = self.stairs.at(height)(Z)
         (slope,) = torch.autograd.grad(value.sum(), Z)
         return np.asarray((slope.abs().amax(1) <= SLOPE * value.abs()).detach().cpu().numpy())
 

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from raybo.benchmarks.records import read_records
+from raybo.benchmarks.results import read_finished
 from raybo.benchmarks.tables.base import Cell
 from raybo.benchmarks.terminal import THREAD_VARIABLES
 from raybo.benchmarks.timing.proposal import (
@@ -65,7 +65,7 @@ def test_the_command_measures_times_and_then_values(monkeypatch, tmp_path):
     done = CliRunner().invoke(command, [*arguments.split(), str(results)], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     assert "sobol / random (CPU)" in done.output
-    cells = [record.cell for record in read_records(results)]
+    cells = [run.cell for run in read_finished(results)]
     assert cells == [Cell("levy-20", name, 0, 3, centre=True) for name in ("random", "sobol")]
     results.unlink()
     done = CliRunner().invoke(command, ["--times-only", "--methods", "random"])

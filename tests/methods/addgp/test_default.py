@@ -11,24 +11,11 @@ import pytest
 from raybo.errors import MethodError, SpaceError
 from raybo.methods.addgp.default import AddGp
 from raybo.methods.addgp.published import PublishedAddGp
-from raybo.methods.base import Data
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
 from raybo.study.optimizer import Optimizer
-
-
-def told(space: Any, n: int, loss: Any, seed: int = 0) -> Data:
-    X = space.sample(n, np.random.default_rng(seed))
-    return Data(
-        number=n,
-        seed=1,
-        X=X,
-        loss=np.array([loss(x) for x in X]),
-        memos=({},) * n,
-        pending=np.empty((0, space.dim)),
-        pending_memos=(),
-    )
+from tests.helpers.data import data_of
 
 
 def pairs(x: np.ndarray) -> float:
@@ -73,44 +60,44 @@ def test_a_conditional_space_is_refused(cls: Any) -> None:
 
 
 def test_the_model_finds_the_groups_of_an_additive_function() -> None:
-    method, data = AddGp(Box(4, 0, 1)), told(Box(4, 0, 1), 60, pairs)
+    method, data = AddGp(Box(4, 0, 1)), data_of(Box(4, 0, 1), 60, pairs)
     gp, memo = method.model(data)
     for _ in range(2):  # each learning goes on from the last
-        grown = replace(told(Box(4, 0, 1), 60, pairs), memos=({**memo, "fitted": 50},) * 60)
+        grown = replace(data_of(Box(4, 0, 1), 60, pairs), memos=({**memo, "fitted": 50},) * 60)
         gp, memo = method.model(grown)
     assert set(map(frozenset, gp.kernel.groups)) == {frozenset((0, 3)), frozenset((1, 2))}
 
 
 def test_groups_are_learnt_again_only_when_the_data_have_grown() -> None:
     method = AddGp(Box(4, 0, 1))
-    data = told(method.space, 14, pairs)
+    data = data_of(method.space, 14, pairs)
     gp, memo = method.model(data)
     assert memo
     known = replace(data, memos=(memo, *data.memos[1:]))
     again, nothing = method.model(known)
     assert nothing == {}
     assert again.kernel == gp.kernel
-    more = told(method.space, 20, pairs)
+    more = data_of(method.space, 20, pairs)
     grown = replace(more, memos=(memo, *more.memos[1:]))
     assert method.model(grown)[1]
 
 
 def test_given_groups_are_kept() -> None:
     method = AddGp(Box(4, 0, 1), groups=[[0, 3]])
-    gp, _ = method.model(told(method.space, 14, pairs))
+    gp, _ = method.model(data_of(method.space, 14, pairs))
     assert gp.kernel.groups == ((0, 3), (1,), (2,))
 
 
 def test_random_decompositions_differ_between_proposals() -> None:
     method = AddGp(Box(8, 0, 1), decomposition="random", group_size=2)
-    data = told(method.space, 14, pairs)
+    data = data_of(method.space, 14, pairs)
     kernels = {method.model(replace(data, number=i))[0].kernel for i in range(3)}
     assert len(kernels) == 3
 
 
 def test_discrete_columns_are_proposed_at_values_they_have() -> None:
     space = Space({"a": Float(0, 1), "n": Int(1, 5), "k": Categorical(["u", "v", "w"])})
-    data = told(space, 30, lambda x: (x[1] - 0.7) ** 2 + abs(x[2] - 0.5) + 0.1 * x[0])
+    data = data_of(space, 30, lambda x: (x[1] - 0.7) ** 2 + abs(x[2] - 0.5) + 0.1 * x[0])
     x = AddGp(space).propose(data, np.random.default_rng(0)).x
     assert x is not None
     np.testing.assert_array_equal(space.snap(x[None])[0], x)

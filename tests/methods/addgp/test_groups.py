@@ -16,13 +16,13 @@ from raybo.methods.addgp.groups import (
     likeliest_groups,
     partition,
 )
-from raybo.methods.base import Data
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Float, Int
 from raybo.space.space import Space
 from raybo.surrogate.kernels.additive import Additive
 from raybo.surrogate.map import NOISE_HYPER, fit, starting_theta
 from raybo.surrogate.outcomes import standardize
+from tests.helpers.data import data_of
 
 MIXED = Space(
     {"a": Float(0, 1), "n": Int(1, 5), "k": Categorical(["u", "v", "w"]), "b": Float(0, 1)}
@@ -83,14 +83,13 @@ def test_the_latest_learning_is_found_among_told_and_pending_trials() -> None:
         for n, groups in ((10, ((0, 1), (2, 3))), (12, ((0, 3), (1, 2))))
     )
     read = [json.loads(json.dumps(learnt.to_memo())) for learnt in (older, newer)]
-    data = Data(
-        number=4,
-        seed=0,
-        X=X.numpy(),
-        loss=np.arange(3.0),
-        memos=({}, read[0], {}),
-        pending=X.numpy()[:1] / 2,
-        pending_memos=(read[1],),
+    data = data_of(
+        Box(4, 0, 1),
+        3,
+        np.arange(3.0),
+        pending=1,
+        X=np.vstack([X, X[:1] / 2]),
+        memos=({}, read[0], {}, read[1]),
     )
     found = Learnt.last(data)
     assert found is not None

@@ -29,6 +29,7 @@ from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.stationary import SE
 from raybo.surrogate.map import NOISE_HYPER, starting_theta
 from raybo.surrogate.outcomes import standardize
+from tests.helpers.data import data_of
 
 JENATTON = get_problem("jenatton")
 FLAT = Space({"x": Float(0, 1), "y": Float(0, 1)})
@@ -43,17 +44,8 @@ def deep(levels: int) -> Space:
     return Space(inside)
 
 
-def data_of(space: Space, n: int, loss: Callable[[dict[str, Any]], float]) -> Data:
-    X = space.sample(n, np.random.default_rng(0))
-    return Data(
-        number=n,
-        seed=1,
-        X=X,
-        loss=np.array([loss(space.decode(x)) for x in X]),
-        memos=({},) * n,
-        pending=np.empty((0, space.dim)),
-        pending_memos=(),
-    )
+def told(space: Space, n: int, loss: Callable[[dict[str, Any]], float]) -> Data:
+    return data_of(space, n, lambda x: loss(space.decode(x)))
 
 
 def run(
@@ -84,7 +76,7 @@ def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
 
 
 def test_a_flat_space_has_a_plain_gaussian_process_and_its_expected_improvement() -> None:
-    data = data_of(FLAT, 14, flat_loss)
+    data = told(FLAT, 14, flat_loss)
     proposal = AddTree(FLAT).propose(data, np.random.default_rng(0))
     assert proposal.x is not None
     theta = theta_from_json(proposal.memo["theta"])
@@ -117,14 +109,14 @@ def test_a_branch_tried_in_one_combination_is_known_in_all() -> None:
 
 @pytest.mark.parametrize("effort", [FULL, REDUCED, LEAST], ids=lambda effort: effort.name)
 def test_every_effort_gives_a_point_of_the_space(effort: Any) -> None:
-    data = replace(data_of(JENATTON.space, 15, JENATTON.objective), effort=effort)
+    data = replace(told(JENATTON.space, 15, JENATTON.objective), effort=effort)
     x = AddTree(JENATTON.space).propose(data, np.random.default_rng(0)).x
     assert x is not None
     np.testing.assert_array_equal(x, JENATTON.space.snap(x[None])[0])
 
 
 def test_a_fit_of_another_model_in_the_memos_is_ignored() -> None:
-    data = data_of(JENATTON.space, 15, JENATTON.objective)
+    data = told(JENATTON.space, 15, JENATTON.objective)
     other = {"theta": {"lengthscale.1": [1.0], "stretch": [1.0], "noise": 0.1}, "fitted": 15}
     known = replace(data, memos=(*data.memos[:-1], other))
     x, again = (
@@ -210,7 +202,7 @@ def test_more_leaves_than_can_be_searched_one_by_one() -> None:
 @pytest.mark.parametrize("acquisition", ["log_ei", "ucb"])
 def test_pending_points_are_kept_away_from(acquisition: str) -> None:
     method = AddTree(JENATTON.space, acquisition=acquisition)
-    data = data_of(JENATTON.space, 15, JENATTON.objective)
+    data = told(JENATTON.space, 15, JENATTON.objective)
     memo: dict[str, Any] = {}
     for _ in range(5):
         proposal = method.propose(data, np.random.default_rng(0))
@@ -219,13 +211,11 @@ def test_pending_points_are_kept_away_from(acquisition: str) -> None:
         assert proposal.memo in ({}, memo)  # fitted once: nothing was told since
         apart = np.abs(data.pending - proposal.x).max(axis=1, initial=0.0)
         assert not len(data.pending) or apart.min() > 1e-3
-        data = Data(
-            **{
-                **vars(data),
-                "number": data.number + 1,
-                "pending": np.vstack([data.pending, proposal.x]),
-                "pending_memos": (*data.pending_memos, memo),
-            }
+        data = replace(
+            data,
+            number=data.number + 1,
+            pending=np.vstack([data.pending, proposal.x]),
+            pending_memos=(*data.pending_memos, memo),
         )
 
 

@@ -29,22 +29,13 @@ from raybo.space.tree import paths
 from raybo.study.optimizer import Optimizer
 from raybo.surrogate.gp import GP
 from raybo.surrogate.outcomes import standardize
+from tests.helpers.data import data_of
 
 JENATTON = get_problem("jenatton")
 
 
-def data_of(n: int) -> Data:
-    space = JENATTON.space
-    X = space.sample(n, np.random.default_rng(0))
-    return Data(
-        number=n,
-        seed=1,
-        X=X,
-        loss=np.array([JENATTON.objective(space.decode(x)) for x in X]),
-        memos=({},) * n,
-        pending=np.empty((0, space.dim)),
-        pending_memos=(),
-    )
+def told(n: int) -> Data:
+    return data_of(JENATTON.space, n, lambda x: JENATTON.objective(JENATTON.space.decode(x)))
 
 
 def proposed(method: PublishedAddTree, data: Data) -> tuple[GP, np.ndarray]:
@@ -70,7 +61,7 @@ def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
 
 
 def test_the_proposal_has_the_best_path_of_vertices_each_maximised_by_itself() -> None:
-    method, data = PublishedAddTree(JENATTON.space), data_of(25)
+    method, data = PublishedAddTree(JENATTON.space), told(25)
     gp, x = proposed(method, data)
     gp = adapted(gp, 25, 1)
     beta = a_gp_ucb(gp, 25, 1)
@@ -92,7 +83,7 @@ def test_the_proposal_has_the_best_path_of_vertices_each_maximised_by_itself() -
 
 
 def test_only_length_scales_and_noise_are_fitted() -> None:
-    method, data = PublishedAddTree(JENATTON.space), data_of(25)
+    method, data = PublishedAddTree(JENATTON.space), told(25)
     gp, _ = proposed(method, data)
     assert {name: value.numel() for name, value in gp.theta.items()} == {
         "lengthscale": 6,
@@ -125,7 +116,7 @@ def test_a_branch_without_parameters_has_a_level() -> None:
 
 
 def test_beta_is_that_of_equations_11_to_13() -> None:
-    gp, _ = proposed(PublishedAddTree(JENATTON.space), data_of(20))
+    gp, _ = proposed(PublishedAddTree(JENATTON.space), told(20))
     noise = float(gp.theta["noise"])
     K = gp.kernel(gp.X, gp.X, gp.theta)
     gain = 0.5 * torch.logdet(torch.eye(20) + K / noise).item()
@@ -136,7 +127,7 @@ def test_beta_is_that_of_equations_11_to_13() -> None:
 
 
 def test_length_scales_shrink_with_time_but_are_never_longer_than_fitted() -> None:
-    gp, _ = proposed(PublishedAddTree(JENATTON.space), data_of(20))
+    gp, _ = proposed(PublishedAddTree(JENATTON.space), told(20))
     gp = gp.with_theta({"lengthscale": torch.linspace(0.1, 2.0, 6).double()})
     for dim in (1, 3):
         short = adapted(gp, 20, dim).theta["lengthscale"]

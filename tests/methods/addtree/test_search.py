@@ -12,10 +12,11 @@ import torch
 from raybo.benchmarks.problems.conditional import blocks_space
 from raybo.methods.addtree.kernel import tree_kernel
 from raybo.methods.addtree.search import TreeSearch, VertexMaxima, best_path
-from raybo.methods.base import FULL, LEAST, Data, Effort
+from raybo.methods.base import FULL, LEAST, Effort
 from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
 from raybo.space.tree import active_vertices, expanded, paths, vertices
+from tests.helpers.data import data_of
 
 BRANCHES = Space(
     {
@@ -39,19 +40,6 @@ def deep(levels: int) -> Space:
     return Space(inside)
 
 
-def data_of(space: Space, n: int = 8) -> Data:
-    X = space.sample(n, np.random.default_rng(0))
-    return Data(
-        number=n,
-        seed=1,
-        X=X,
-        loss=np.arange(n, dtype=float),
-        memos=({},) * n,
-        pending=np.empty((0, space.dim)),
-        pending_memos=(),
-    )
-
-
 @pytest.mark.parametrize(
     "tree",
     [
@@ -71,7 +59,7 @@ def test_the_best_path_has_the_largest_sum_of_all(tree: tuple) -> None:
 
 def search_of(space: Space, effort: Effort = FULL) -> TreeSearch:
     tree = vertices(space)
-    data = replace(data_of(space), effort=effort)
+    data = replace(data_of(space, 8, np.arange(8.0)), effort=effort)
     terms = tree_kernel(space, tree).terms
     return TreeSearch(space, tree, terms, data, np.random.default_rng(0))
 

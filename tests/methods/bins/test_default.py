@@ -6,6 +6,7 @@ import json
 import pickle
 import tracemalloc
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Choice, Float
 from raybo.space.space import Space
 from raybo.study.optimizer import Optimizer
+from tests.helpers.data import data_of
 
 HUGE = Box(10**12)
 
@@ -43,7 +45,7 @@ def told(bins: Partition, n: int, lengths: list[float]) -> Data:
     U = np.random.default_rng(0).random((n, bins.d))
     memos = [bins.proposal(u, {}).memo for u in U]
     memos[-1] |= {"theta": {"lengthscale": lengths, "noise": 1e-4}, "fitted": n}
-    return bins.data(Data(n, 0, U, U.sum(1), tuple(memos), U[:0], ()))
+    return bins.data(data_of(bins.space, n, U.sum(1), X=U, memos=memos))
 
 
 def test_the_bins_that_hide_most_are_split_one_for_every_few_results() -> None:
@@ -102,24 +104,14 @@ def test_lanes_have_orders_of_their_own_and_the_same_one_each_time() -> None:
 def test_several_points_at_a_time_differ_and_note_their_bins() -> None:
     method = Bins(HUGE)
     optimizer = run(HUGE, bowl, 24)
-    bins = method.partition(Data(24, 0, np.empty((0, 0)), np.empty(0), (), np.empty((0, 0)), ()))
+    bins = method.partition(data_of(HUGE, 0, np.empty(0), number=24))
     memos = tuple(trial.memo for trial in optimizer.trials)
     loss = np.array([trial.value for trial in optimizer.trials])
-    data = Data(24, 0, np.empty((24, 0)), loss, memos, np.empty((0, 0)), ())
+    data = data_of(HUGE, 24, loss, memos=memos)
     found = method.propose_many(data, [np.random.default_rng(i) for i in range(4)])
     assert len(found) == 4
     points = bins.joined(memos).joined(one.memo for one in found)
-    own = points.data(
-        Data(
-            28,
-            0,
-            np.empty((4, 0)),
-            np.zeros(4),
-            tuple(f.memo for f in found),
-            np.empty((0, 0)),
-            (),
-        )
-    )
+    own = points.data(data_of(HUGE, 4, np.zeros(4), memos=[f.memo for f in found], number=28))
     gaps = np.abs(own.X[:, None] - own.X).max(-1)[np.triu_indices(4, 1)]
     assert gaps.min() > 1e-6
 
@@ -129,8 +121,7 @@ def test_every_effort_proposes(effort: Effort) -> None:
     bins = Partition.of_lane(HUGE, BINS, 0, 0)
     U = np.random.default_rng(0).random((14, BINS))
     memos = tuple(bins.proposal(u, {}).memo for u in U)
-    empty = np.empty((0, 0))
-    data = Data(14, 0, np.empty((14, 0)), np.sin(U.sum(1)), memos, empty, (), effort)
+    data = replace(data_of(HUGE, 14, np.sin(U.sum(1)), memos=memos), effort=effort)
     found = Bins(HUGE).propose(data, np.random.default_rng(0))
     assert np.abs(found.memo[MEMO]["values"]).max() <= 1.0
 

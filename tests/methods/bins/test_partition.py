@@ -16,18 +16,19 @@ from raybo.space.parameters import Float, Int
 from raybo.space.space import Space
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.stationary import Matern52
+from tests.helpers.data import data_of
 
 HUGE = Box(10**12)
 
 
-def data_of(bins: Partition, n: int, theta: dict | None = None) -> Data:
+def told(bins: Partition, n: int, theta: dict | None = None) -> Data:
     """Data of n told points of these bins, the last of which notes a fit."""
     U = np.random.default_rng(0).random((n, bins.d))
     memos = [bins.proposal(u, {}).memo for u in U]
     if theta is not None:
         memos[-1] |= {"theta": theta, "fitted": n}
-    X = bins.images(U) if bins.space.dense else np.empty((n, 0))
-    return Data(n, 0, X, np.sin(5 * U.sum(1)), tuple(memos), X[:0], ())
+    X = bins.images(U) if bins.space.dense else None
+    return data_of(bins.space, n, np.sin(5 * U.sum(1)), X=X, memos=memos)
 
 
 @pytest.mark.parametrize(("dim", "d"), [(8, 8), (25, 8), (10**12, 7)])
@@ -50,7 +51,7 @@ def test_a_split_halves_bins_of_two_coordinates_or_more() -> None:
 @pytest.mark.parametrize("space", [Box(40), HUGE], ids=["dense", "huge"])
 def test_a_split_changes_no_point(space: Box) -> None:
     bins = Partition.of_lane(space, 5, 3, 0)
-    data = data_of(bins, 6)
+    data = told(bins, 6)
     finer = bins.split([1, 3]).split([1, 2])
     coordinates = np.random.default_rng(1).integers(space.dim, size=200)
     for before, u in zip(bins.data(data).X, finer.data(data).X, strict=True):
@@ -63,7 +64,7 @@ def test_a_split_changes_no_point(space: Box) -> None:
 def test_a_split_changes_no_model_of_the_points_before() -> None:
     bins = Partition.of_lane(HUGE, 3, 0, 0)
     theta = {"lengthscale": [0.3, 2.0, 0.7], "variance": 1.5, "noise": 1e-4}
-    data = data_of(bins, 8, theta)
+    data = told(bins, 8, theta)
     finer = bins.split([0, 2]).split([0])
     kernels = []
     for one in (bins, finer):
@@ -86,7 +87,7 @@ def test_the_bins_of_a_study_are_those_of_all_its_points() -> None:
 
 def test_points_of_the_user_and_of_other_methods_are_left_out() -> None:
     bins = Partition.of_lane(Box(30), 4, 0, 0)
-    data = data_of(bins, 5)
+    data = told(bins, 5)
     memos = (data.memos[0], {}, {"z": [0.1] * 4}, {**data.memos[3], "replaced": True}, {})
     own = bins.data(replace(data, memos=memos))
     np.testing.assert_array_equal(own.X, bins.data(data).X[:1])

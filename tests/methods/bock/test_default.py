@@ -15,25 +15,11 @@ from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
 from raybo.study.optimizer import Optimizer
+from tests.helpers.data import data_of
 
 
-def data_of(
-    X: np.ndarray,
-    loss: np.ndarray,
-    memos: list[dict] | None = None,
-    pending: np.ndarray | None = None,
-) -> Data:
-    n, d = X.shape
-    pending = np.empty((0, d)) if pending is None else pending
-    return Data(
-        number=n + len(pending),
-        seed=0,
-        X=X,
-        loss=loss,
-        memos=tuple(memos or [{}] * n),
-        pending=pending,
-        pending_memos=({},) * len(pending),
-    )
+def told(X: np.ndarray, loss: np.ndarray, memos: list[dict] | None = None) -> Data:
+    return data_of(Box(X.shape[1]), len(X), loss, X=X, memos=memos)
 
 
 def some(n: int, d: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -99,13 +85,13 @@ def test_ints_are_searched_on_their_grid_and_a_finite_space_is_exhausted() -> No
 def test_a_space_whose_grid_misses_the_centre_is_searched() -> None:
     space = Space({"n": Int(0, 1), "x": Float(0, 1)})
     X = space.sample(6, np.random.default_rng(0))
-    proposal = Bock(space, inference="map").propose(data_of(X, X.sum(1)), np.random.default_rng(1))
+    proposal = Bock(space, inference="map").propose(told(X, X.sum(1)), np.random.default_rng(1))
     assert np.isfinite(proposal.x).all()
 
 
 def test_a_row_at_the_centre_is_predicted_like_the_others() -> None:
     X, loss = some(12)
-    gp, _ = Bock(Box(4)).model(data_of(X, loss))
+    gp, _ = Bock(Box(4)).model(told(X, loss))
     assert gp.mean.shape == (10,)
     near = torch.tensor(X[:1]) + 1e-8 * torch.tensor(np.random.default_rng(1).random((5, 4)))
     found = gp.posterior(torch.cat([torch.tensor(X[:1]), near])).mean
@@ -115,16 +101,16 @@ def test_a_row_at_the_centre_is_predicted_like_the_others() -> None:
 def test_samples_are_kept_until_the_data_have_grown_by_a_tenth() -> None:
     X, loss = some(60)
     bock = Bock(Box(4))
-    first, noted = bock.model(data_of(X[:50], loss[:50]))
+    first, noted = bock.model(told(X[:50], loss[:50]))
     memos = [json.loads(json.dumps(noted)), *([{}] * 59)]
-    kept, nothing = bock.model(data_of(X[:54], loss[:54], memos[:54]))
+    kept, nothing = bock.model(told(X[:54], loss[:54], memos[:54]))
     assert not nothing
-    moved, again = bock.model(data_of(X[:55], loss[:55], memos[:55]))
+    moved, again = bock.model(told(X[:55], loss[:55], memos[:55]))
     assert again
     for name, samples in first.theta.items():
         np.testing.assert_array_equal(kept.theta[name], samples)
         assert (moved.theta[name] != samples).any()
-    hasty = replace(data_of(X[:55], loss[:55], memos[:55]), effort=LEAST)
+    hasty = replace(told(X[:55], loss[:55], memos[:55]), effort=LEAST)
     assert not bock.model(hasty)[1]
 
 
@@ -133,14 +119,14 @@ def test_a_study_of_an_older_version_goes_on() -> None:
     old = {"chains": {"0": [0.0] * 10}, "step": 19, "rows": 20, "fitted": 20, "power": 1.0}
     for inference in ("sample", "map"):
         bock = Bock(Box(4), inference=inference)
-        proposal = bock.propose(data_of(X, loss, [*[{}] * 19, old]), np.random.default_rng(0))
+        proposal = bock.propose(told(X, loss, [*[{}] * 19, old]), np.random.default_rng(0))
         assert np.isfinite(proposal.x).all()
         assert proposal.memo
 
 
 def test_one_fit_replaces_the_samples_when_asked() -> None:
     X, loss = some(20)
-    gp, _ = Bock(Box(4), inference="map").model(data_of(X, loss))
+    gp, _ = Bock(Box(4), inference="map").model(told(X, loss))
     assert gp.mean.shape == (1,)
 
 
@@ -157,7 +143,7 @@ def test_pending_points_are_not_proposed_again() -> None:
     bock = Bock(Box(6), inference="map")
     asked = np.empty((0, 6))
     for i in range(4):
-        data = data_of(X, loss, pending=asked)
+        data = data_of(bock.space, 20, loss, pending=i, X=np.vstack([X, asked]))
         x = bock.propose(data, np.random.default_rng([0, i])).x
         if len(asked):
             assert np.linalg.norm(asked - x, axis=1).min() > 1e-3

@@ -17,14 +17,13 @@ from raybo.space.space import Space
 from raybo.study.optimizer import Optimizer
 from raybo.surrogate.map import NegativeLogPosterior, starting_theta
 from raybo.surrogate.outcomes import standardize
+from tests.helpers.data import data_of
 
 PEAK = torch.tensor([0.3, 0.7], dtype=torch.float64)
 
 
 def told(X: np.ndarray, loss: np.ndarray, memos: list[dict] | None = None) -> Data:
-    n, d = X.shape
-    memos = memos or [{}] * n
-    return Data(n, 0, X, loss, tuple(memos), np.empty((0, d)), ())
+    return data_of(Box(X.shape[1]), len(X), loss, X=X, memos=memos)
 
 
 def density_of(X: np.ndarray, y: np.ndarray) -> NegativeLogPosterior:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,13 +22,13 @@ from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
 from raybo.study.optimizer import Optimizer
 from raybo.surrogate.outcomes import standardize
+from tests.helpers.data import data_of
 
 
 def make_data(n: int, d: int, pending: int = 0, seed: int = 0) -> Data:
     X = np.random.default_rng(seed).random((n + pending, d))
     loss = ((X[:n] - 0.3) ** 2).sum(1)
-    none = ({},)
-    return Data(n + pending, 0, X[:n], loss, none * n, X[n:], none * pending)
+    return data_of(Box(d), n, loss, pending=pending, X=X)
 
 
 def egp(space: AnySpace, **options: object) -> Method:
@@ -90,20 +91,20 @@ class TestModel:
         assert gp.theta["lengthscale"].shape == ()
         assert memo == json.loads(json.dumps(memo)) != {}
         again = make_data(30, 4)
-        again = Data(**{**vars(again), "memos": (memo, *again.memos[1:])})
+        again = replace(again, memos=(memo, *again.memos[1:]))
         assert egp(Box(4)).model(again)[1] == {}
 
     @pytest.mark.parametrize("preset", ["default", "paper"])
     def test_a_target_lengthscale_is_kept(self, preset: str) -> None:
         space = Space({"a": Float(0, 1), "b": Float(0, 1), "c": Categorical(["x", "y"])})
         data = make_data(12, 3)
-        data = Data(**{**vars(data), "X": space.snap(data.X)})
+        data = replace(data, X=space.snap(data.X))
         gp, _ = egp(space, preset=preset, target_lengthscale=0.25).model(data)
         assert float(gp.theta["0.lengthscale"]) == pytest.approx(0.25)
 
     def test_a_target_lengthscale_leaves_the_noise_to_the_fit(self) -> None:
         data = make_data(40, 2)
-        noisy = Data(**{**vars(data), "loss": rng().standard_normal(40)})
+        noisy = replace(data, loss=rng().standard_normal(40))
         smooth = egp(Box(2), target_lengthscale=0.5).model(data)[0].theta["noise"]
         rough = egp(Box(2), target_lengthscale=0.5).model(noisy)[0].theta["noise"]
         assert float(rough) > 5 * float(smooth)
@@ -127,7 +128,7 @@ class TestPropose:
     def test_equal_losses_and_equal_rows(self, loss: float, preset: str) -> None:
         data = make_data(6, 3)
         same = np.repeat(data.X[:1], 6, axis=0)
-        data = Data(**{**vars(data), "X": same, "loss": np.full(6, loss)})
+        data = replace(data, X=same, loss=np.full(6, loss))
         x = egp(Box(3), preset=preset, n_init=2, seconds=0.01).propose(data, rng()).x
         assert np.isfinite(x).all()
 
@@ -170,7 +171,7 @@ class TestPropose:
         space = Space({"n": Int(1, 5), "c": Categorical(["a", "b", "c"]), "x": Float(0, 1)})
         X = space.sample(12, np.random.default_rng(0))
         data = make_data(12, 3)
-        data = Data(**{**vars(data), "X": X, "loss": X.sum(1)})
+        data = replace(data, X=X, loss=X.sum(1))
         for preset in ("default", "paper"):
             x = egp(space, preset=preset, seconds=0.01).propose(data, rng()).x
             np.testing.assert_array_equal(space.snap(x[None])[0], x)

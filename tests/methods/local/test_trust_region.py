@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -59,7 +61,7 @@ def test_points_of_other_methods_are_neither_successes_nor_failures() -> None:
 
 def test_trials_that_fail_shrink_the_region() -> None:
     data = after([-1.0])
-    failed = Data(**{**vars(data), "failed": np.zeros((4, 2)), "failed_memos": (INSIDE,) * 4})
+    failed = replace(data, failed=np.zeros((4, 2)), failed_memos=(INSIDE,) * 4)
     assert length_of(failed) < length_of(data)
 
 

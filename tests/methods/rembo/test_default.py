@@ -22,6 +22,7 @@ from raybo.study.optimizer import Optimizer
 from raybo.surrogate.kernels.projected import Projected
 from raybo.surrogate.kernels.stationary import Matern52
 from raybo.surrogate.map import NOISE_HYPER, starting_theta
+from tests.helpers.data import data_in
 
 MIXED = Space({"a": Float(1e-4, 1, log=True), "n": Int(1, 9), "c": Categorical(list("uvw"))})
 VALUES = Space({str(i): Categorical(list("abc")) for i in range(8)})
@@ -35,21 +36,17 @@ def run(space, objective, n: int, **options) -> Optimizer:
     return optimizer
 
 
-def data_of(method: Rembo, n: int, pending: int = 0, effort: Effort = FULL) -> Data:
+def told(method: Rembo, n: int, pending: int = 0, effort: Effort = FULL) -> Data:
     """Data with n told points of the first embedding and some pending."""
     embedding = Embedding.of_lane(method.space, method.dim, box_bound(method.dim), 0, 0)
-    Z = embedding.from_cube(np.random.default_rng(0).random((n + pending, method.dim)))
-    memos = tuple({"z": z.tolist()} for z in Z)
-    X = embedding.images(Z) if method.space.dense else np.empty((n + pending, 0))
-    loss = np.sin(Z[:n].sum(1))
-    return Data(n + pending, 0, X[:n], loss, memos[:n], X[n:], memos[n:], effort)
+    return replace(data_in(embedding, n, pending), effort=effort)
 
 
 @pytest.mark.parametrize("kernel", [None, *KERNELS])
 def test_every_kernel_proposes_with_fifty_pending(kernel: str | None) -> None:
     space = {"mixed": MIXED, "categorical": VALUES}.get(str(kernel), Box(8))
     method = Rembo(space, d=3, kernel=kernel)
-    data = data_of(method, 8, pending=50)
+    data = told(method, 8, pending=50)
     proposal = method.propose(data, np.random.default_rng(0))
     again = method.propose(replace(data, cache={}), np.random.default_rng(0))
     assert proposal.memo == again.memo
@@ -61,20 +58,20 @@ def test_every_kernel_proposes_with_fifty_pending(kernel: str | None) -> None:
 @pytest.mark.parametrize("space", [Box(10**9), VALUES], ids=["box", "values"])
 def test_every_effort_proposes(space: Space | Box, effort: Effort) -> None:
     method = Rembo(space, d=2)
-    data = data_of(method, 8, effort=effort)
+    data = told(method, 8, effort=effort)
     assert np.abs(method.propose(data, np.random.default_rng(0)).memo["z"]).max() <= box_bound(2)
 
 
 @pytest.mark.parametrize("losses", [np.full(8, 3.0), np.geomspace(1e-300, 1e300, 8)])
 def test_equal_and_extreme_losses(losses: np.ndarray) -> None:
     method = Rembo(Box(10**9), d=2)
-    data = replace(data_of(method, 8), loss=losses)
+    data = replace(told(method, 8), loss=losses)
     assert np.isfinite(method.propose(data, np.random.default_rng(0)).memo["z"]).all()
 
 
 def test_a_study_goes_on_from_a_fit_that_also_holds_a_mean() -> None:
     method = Rembo(Box(100), d=2)
-    data = data_of(method, 12)
+    data = told(method, 12)
     fit = method.propose(data, np.random.default_rng(0)).memo
     older = {"theta": {**fit["theta"], "mean": 0.3}, "fitted": fit["fitted"]}
     memos = (*data.memos[:-1], {**data.memos[-1], **older})

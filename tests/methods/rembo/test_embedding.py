@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from raybo.methods.base import EFFORTS, Data
+from raybo.methods.base import EFFORTS
 from raybo.methods.rembo.embedding import Embedding
 from raybo.methods.search import untried_image
 from raybo.space.box import Box
@@ -17,19 +17,10 @@ from raybo.space.parameters import Categorical, Float, Int
 from raybo.space.space import Space
 from raybo.space.vector import gaussian_rows
 from raybo.study.optimizer import Optimizer
+from tests.helpers.data import data_in
 
 MIXED = Space({"a": Float(1e-4, 1, log=True), "n": Int(1, 9), "c": Categorical(list("uvw"))})
 FINITE = Space({"n": Int(1, 3), "c": Categorical(list("uvw"))})
-
-
-def data_of(embedding: Embedding, n: int, pending: int = 0) -> Data:
-    """Data of a lane with n told points and some pending, losses a function of z."""
-    rng = np.random.default_rng(0)
-    Z = embedding.from_cube(rng.random((n + pending, embedding.d)))
-    memos = tuple({"z": z.tolist()} for z in Z)
-    X = embedding.images(Z) if embedding.space.dense else np.empty((n + pending, 0))
-    loss = np.sin(Z[:n].sum(1))
-    return Data(n + pending, 0, X[:n], loss, memos[:n], X[n:], memos[n:])
 
 
 def test_a_point_of_a_billion_dimensions_is_its_z_and_pickles_small() -> None:
@@ -78,7 +69,7 @@ def test_the_small_box_and_the_cube_map_to_each_other() -> None:
 
 def test_points_of_the_user_and_replaced_duplicates_are_left_out() -> None:
     embedding = Embedding(MIXED, 2, 11, 1.0)
-    data = data_of(embedding, 6, pending=2)
+    data = data_in(embedding, 6, pending=2)
     memos = list(data.memos)
     memos[0], memos[3] = {}, {**memos[3], "replaced": True}
     own = embedding.data(replace(data, memos=tuple(memos), pending_memos=({}, memos[3])))
@@ -90,7 +81,7 @@ def test_points_of_the_user_and_replaced_duplicates_are_left_out() -> None:
 @pytest.mark.parametrize("effort", EFFORTS)
 def test_starts_lie_in_the_small_box_and_some_near_the_best_point(effort) -> None:
     embedding = Embedding(Box(9), 2, 5, 0.6)
-    own = embedding.data(data_of(embedding, 12))
+    own = embedding.data(data_in(embedding, 12))
     region = embedding.region(own, effort.n_screened, np.random.default_rng(1))
     assert len(region.starts) == 2 * effort.n_screened
     assert np.abs(region.starts).max() <= 0.6
@@ -99,7 +90,7 @@ def test_starts_lie_in_the_small_box_and_some_near_the_best_point(effort) -> Non
 
 def test_known_images_of_a_finite_space_are_excluded() -> None:
     embedding = Embedding(FINITE, 2, 4, 2.0)
-    data = data_of(embedding, 3, pending=1)
+    data = data_in(embedding, 3, pending=1)
     Z = embedding.from_cube(np.random.default_rng(5).random((60, 2)))
     f = untried_image(lambda Z: Z.sum(1), embedding, data, embedding.data(data))
     known = {row.tobytes() for row in (*data.X, *data.pending)}
@@ -115,7 +106,7 @@ def test_known_images_of_a_finite_space_are_excluded() -> None:
 def test_points_that_were_tried_are_excluded(dim: int) -> None:
     """Where the space has columns, so are others with the same image: many have a corner's."""
     embedding = Embedding(Box(dim), 2, 5, 50.0)
-    data = data_of(embedding, 6)
+    data = data_in(embedding, 6)
     own = embedding.data(data)
     tried = untried_image(lambda Z: Z.sum(1), embedding, data, own)
 

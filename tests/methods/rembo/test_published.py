@@ -31,6 +31,7 @@ from raybo.space.parameters import Categorical, Float, Int
 from raybo.space.space import Space
 from raybo.space.vector import gaussian_rows
 from raybo.study.optimizer import Optimizer
+from tests.helpers.data import data_in
 
 MIXED = Space(
     {"a": Float(0, 1), "c": Categorical(list("uvw")), "n": Int(1, 9), "b": Categorical(list("xy"))}
@@ -38,14 +39,10 @@ MIXED = Space(
 VALUES = Space({str(i): Categorical(list("abc")) for i in range(8)})
 
 
-def data_of(method: PublishedRembo, n: int, pending: int = 0) -> Data:
+def told(method: PublishedRembo, n: int, pending: int = 0) -> Data:
     """Data with n told points of the first embedding and some pending."""
     embedding = Embedding.of_lane(method.space, method.dim, method.dim**0.5, 0, 0)
-    Z = embedding.from_cube(np.random.default_rng(0).random((n + pending, method.dim)))
-    memos = tuple({"z": z.tolist()} for z in Z)
-    X = embedding.images(Z) if method.space.dense else np.empty((n + pending, 0))
-    loss = np.sin(Z[:n].sum(1))
-    return Data(n + pending, 0, X[:n], loss, memos[:n], X[n:], memos[n:])
+    return data_in(embedding, n, pending)
 
 
 def squared_distances(name: str, embedding: Embedding, Z: np.ndarray) -> np.ndarray:
@@ -138,14 +135,14 @@ class TestAlgorithm3:
         items = [
             {"ell": 1.0, "U": 2.0, "C": c, "fitted": 3, "step": s} for c, s in ((1, 4), (2, 9))
         ]
-        data = data_of(PublishedRembo(Box(5), d=2, k=1), 2, pending=1)
+        data = told(PublishedRembo(Box(5), d=2, k=1), 2, pending=1)
         memos = tuple({**m, "algorithm3": i} for m, i in zip(data.memos, items[::-1], strict=True))
         assert last_state(replace(data, memos=memos)).C == 2
 
     def test_it_exploits_where_the_deviation_is_below_the_threshold(self) -> None:
         # On a line with a point every 0.01, no point of the box is unknown to a long length-scale.
         method = PublishedRembo(Box(5), d=1, k=1)
-        data = data_of(method, 2)
+        data = told(method, 2)
         Z = np.linspace(-1, 1, 201)
         noted = {"ell": 1.0, "U": 50.0, "C": 3, "fitted": 201, "step": 201}
         memos = tuple({"z": [z], "algorithm3": noted} for z in Z)
@@ -163,7 +160,7 @@ class TestAlgorithm3:
 def test_every_kernel_proposes_with_fifty_pending(kernel: str | None) -> None:
     space = {"mixed": MIXED, "categorical": VALUES}.get(str(kernel), Box(8))
     method = PublishedRembo(space, d=3, k=1, kernel=kernel)
-    data = data_of(method, 8, pending=50)
+    data = told(method, 8, pending=50)
     proposal = method.propose(data, np.random.default_rng(0))
     assert proposal.memo == method.propose(data, np.random.default_rng(0)).memo
     assert np.abs(proposal.memo["z"]).max() <= 3**0.5
@@ -172,7 +169,7 @@ def test_every_kernel_proposes_with_fifty_pending(kernel: str | None) -> None:
 @pytest.mark.parametrize("losses", [np.full(8, 3.0), np.geomspace(1e-300, 1e300, 8)])
 def test_equal_and_extreme_losses(losses: np.ndarray) -> None:
     method = PublishedRembo(Box(10**9), d=2, k=1)
-    data = replace(data_of(method, 8), loss=losses)
+    data = replace(told(method, 8), loss=losses)
     assert np.isfinite(method.propose(data, np.random.default_rng(0)).memo["z"]).all()
 
 

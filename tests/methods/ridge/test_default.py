@@ -17,6 +17,7 @@ from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
 from raybo.study.optimizer import Optimizer
 from raybo.surrogate.gp import GP
+from tests.helpers.data import data_of
 
 DIM = 8
 SPACE = Box(DIM, 0, 1)
@@ -32,17 +33,8 @@ def values(X: np.ndarray) -> np.ndarray:
     return np.asarray(np.sin(4 * z[..., 0]) + 2 * z[..., 1] ** 2)
 
 
-def told(n: int, seed: int = 1, width: int = DIM) -> Data:
-    X = np.random.default_rng(seed).uniform(size=(n, width))
-    return Data(
-        number=n,
-        seed=1,
-        X=X,
-        loss=values(X) if width == DIM else X.sum(1),
-        memos=({},) * n,
-        pending=np.empty((0, width)),
-        pending_memos=(),
-    )
+def told(n: int, seed: int = 1) -> Data:
+    return data_of(SPACE, n, values, seed=seed)
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +89,7 @@ def test_a_function_of_two_directions_is_minimised() -> None:
 
 def test_integers_are_proposed_at_values_they_have() -> None:
     space = Space({"a": Float(0, 1), "n": Int(1, 9), "m": Int(0, 4)})
-    data = told(20, width=3)
-    data = replace(data, X=space.snap(data.X))
-    x = Ridge(space).propose(data, np.random.default_rng(0)).x
+    x = Ridge(space).propose(data_of(space, 20, np.sum), np.random.default_rng(0)).x
     assert x is not None
     np.testing.assert_array_equal(space.snap(x[None])[0], x)
 

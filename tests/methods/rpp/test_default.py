@@ -21,6 +21,7 @@ from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
 from raybo.study.optimizer import Optimizer
 from raybo.surrogate.outcomes import SHORT_TAIL, standardize
+from tests.helpers.data import data_of
 
 DIM = 5
 TILTED = np.eye(DIM) + np.random.default_rng(5).uniform(-0.4, 0.4, (DIM, DIM))
@@ -31,18 +32,8 @@ def tilted(x: np.ndarray) -> float:
     return float(np.sin(4 * (TILTED.T @ (x - 0.5))).sum())
 
 
-def told(n: int, loss: Any = tilted, space: Any = None, seed: int = 0) -> Data:
-    space = space or Box(DIM, 0, 1)
-    X = space.sample(n, np.random.default_rng(seed))
-    return Data(
-        number=n,
-        seed=1,
-        X=X,
-        loss=np.array([loss(x) for x in X]),
-        memos=({},) * n,
-        pending=np.empty((0, space.dim)),
-        pending_memos=(),
-    )
+def told(n: int, seed: int = 0) -> Data:
+    return data_of(Box(DIM, 0, 1), n, tilted, seed=seed)
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -143,7 +134,7 @@ def test_a_memo_of_free_directions_from_an_earlier_version_is_passed_over(learnt
 
 def test_discrete_columns_are_proposed_at_values_they_have() -> None:
     space = Space({"a": Float(0, 1), "n": Int(1, 9), "m": Int(0, 4)})
-    data = told(20, lambda x: float(np.sum((x - 0.4) ** 2)), space)
+    data = data_of(space, 20, lambda x: float(np.sum((x - 0.4) ** 2)))
     x = Rpp(space).propose(data, rng()).x
     assert x is not None
     np.testing.assert_array_equal(space.snap(x[None])[0], x)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from raybo.methods.base import Data
 from raybo.methods.rpp.projection import (
     Projection,
     align,
@@ -21,9 +20,11 @@ from raybo.methods.rpp.projection import (
     log_ratio,
     outer_box,
 )
+from raybo.space.box import Box
 from raybo.surrogate.gp import GP, add_noise
 from raybo.surrogate.kernels.additive import Additive
 from raybo.surrogate.map import NOISE_HYPER, fit, negative_log_likelihood, starting_theta
+from tests.helpers.data import data_of
 
 
 def near_identity(dim: int, spread: float = 0.1, seed: int = 0) -> np.ndarray:
@@ -130,8 +131,7 @@ def test_a_narrow_prior_keeps_the_projection_at_the_identity() -> None:
 def test_a_projection_is_read_from_the_memo_it_wrote() -> None:
     written = Projection(near_identity(3), 0.25)
     memo = json.loads(json.dumps({"fitted": 5, "groups": [[0, 1, 2]], **written.to_memo()}))
-    none = np.empty((0, 3))
-    data = Data(1, 0, none[:0], np.empty(0), (), none, (memo,))
+    data = data_of(Box(3), 0, np.empty(0), pending=1, memos=[memo])
     read = Projection.last(data)
     assert read is not None
     np.testing.assert_array_equal(read.restricted, 0.75 * written.W + 0.25 * np.eye(3))

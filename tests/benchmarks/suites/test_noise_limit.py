@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raybo.benchmarks.noise_limit import Oracle, neighbours
+from raybo.benchmarks.suites.noise_limit import Oracle, neighbours
 
 
 def test_neighbours_are_one_step_away_where_values_have_an_order_and_all_others_elsewhere():

@@ -27,8 +27,8 @@ import numpy as np
 from rich.progress import track
 from rich.table import Table
 
-from raybo.benchmarks.failures.problems import TASKS, Evaluation, get_task
-from raybo.benchmarks.failures.tuners import build
+from raybo.benchmarks.feasibility.problems import TASKS, Evaluation, get_task
+from raybo.benchmarks.feasibility.tuners import build
 from raybo.benchmarks.terminal import single_thread, wide_console
 from raybo.benchmarks.tuners.base import split_specs
 

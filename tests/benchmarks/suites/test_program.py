@@ -6,15 +6,16 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from raybo.benchmarks import suite
 from raybo.benchmarks.problems.base import BenchmarkError
 from raybo.benchmarks.problems.registry import FAMILIES, PROBLEMS, get_problem
-from raybo.benchmarks.records import Deployed, Record, append_record, read_records
-from raybo.benchmarks.scores import Scale, Scores
-from raybo.benchmarks.tables.base import Block, Cell, Task
-from raybo.benchmarks.tables.suites import SUITES, TUNERS, get_suite
+from raybo.benchmarks.results import Deployed, append_finished, read_finished
+from raybo.benchmarks.suites import program
+from raybo.benchmarks.suites.registry import SUITES, TUNERS, get_suite
+from raybo.benchmarks.suites.scores import Scale, Scores
+from raybo.benchmarks.tables.base import Block, Task
 from raybo.benchmarks.terminal import THREAD_VARIABLES
 from raybo.benchmarks.tuners.registry import check_tuner
+from tests.helpers.benchmarks import run_of
 
 SMALL = Task(
     "small",
@@ -36,19 +37,19 @@ def invoke(monkeypatch, tmp_path):
     def run(*arguments, budget=4):
         path = ["--results", str(tmp_path), "--jobs", "1", "--no-progress"]
         start = ["--name", "noisy", "--budget", str(budget), *path]
-        done = CliRunner().invoke(suite.command, [*start, *arguments], catch_exceptions=False)
+        done = CliRunner().invoke(program.command, [*start, *arguments], catch_exceptions=False)
         assert done.exit_code == 0
-        return done.output, read_records(tmp_path / "suite-noisy.jsonl")
+        return done.output, read_finished(tmp_path / "suite-noisy.jsonl")
 
     return run
 
 
 def test_a_suite_runs_what_applies_and_says_what_does_not(invoke, tmp_path):
     figure = tmp_path / "figure.html"
-    shown, records = invoke("--seeds", "2", "--reference", "egp", "--figure", str(figure))
+    shown, runs = invoke("--seeds", "2", "--reference", "egp", "--figure", str(figure))
     assert "egp does not apply to jenatton: " in shown
-    pairs = {(record.cell.problem, record.cell.tuner) for record in records}
-    assert len(records) == 10
+    pairs = {(r.cell.problem, r.cell.tuner) for r in runs}
+    assert len(runs) == 10
     assert ("jenatton", "egp") not in pairs
     for text in ("after 4", "egp wins/ties/losses", "mean rank", "seconds per ask", "Wilcoxon"):
         assert text in shown
@@ -57,8 +58,8 @@ def test_a_suite_runs_what_applies_and_says_what_does_not(invoke, tmp_path):
 
 def test_a_suite_goes_on_where_it_was_and_shows_all_that_the_file_holds(invoke):
     invoke("--methods", "random", "--seeds", "1")
-    shown, records = invoke("--methods", "sobol", "--seeds", "1", "--problems", "branin")
-    assert [(r.cell.problem, r.cell.tuner) for r in records] == [
+    shown, runs = invoke("--methods", "sobol", "--seeds", "1", "--problems", "branin")
+    assert [(r.cell.problem, r.cell.tuner) for r in runs] == [
         ("branin", "random"),
         ("jenatton", "random"),
         ("hartmann6", "random"),
@@ -67,16 +68,16 @@ def test_a_suite_goes_on_where_it_was_and_shows_all_that_the_file_holds(invoke):
     assert "sobol" in shown
     assert "jenatton" not in shown  # of the problems asked for
     shown, again = invoke("--no-run")
-    assert again == records
+    assert again == runs
     assert "jenatton" in shown
 
 
 def test_a_problem_that_another_suite_has_run_is_not_run_again(invoke, tmp_path):
     values = [5.0, 4.0, 3.0, 2.0]
-    other = Record(Cell("branin", "random", 0, 4), "min", 0.0, values, [0.1] * 4)
-    append_record(tmp_path / "suite-other.jsonl", other)
-    shown, records = invoke("--methods", "random", "--seeds", "1")
-    assert [record.cell.problem for record in records] == ["jenatton", "hartmann6"]
+    other = run_of("branin", "random", 0, values)
+    append_finished(tmp_path / "suite-other.jsonl", other)
+    shown, runs = invoke("--methods", "random", "--seeds", "1")
+    assert [r.cell.problem for r in runs] == ["jenatton", "hartmann6"]
     assert "branin" in shown
 
 
@@ -85,19 +86,19 @@ def test_without_runs_of_that_length_there_is_no_table(invoke):
 
 
 def test_runs_are_scored_at_the_stops_and_at_their_end():
-    assert suite.stops(100) == [20, 50, 100]
-    assert suite.stops(60) == [20, 50, 60]
-    assert suite.stops(10) == [10]
+    assert program.stops(100) == [20, 50, 100]
+    assert program.stops(60) == [20, 50, 60]
+    assert program.stops(10) == [10]
 
 
 def test_the_luckiest_draw_stands_beside_the_recommended_config(tmp_path):
     runs = [
-        Record(Cell("p0", tuner, 0, 1), "min", 0.0, [0.0], [0.1], deployed=[Deployed(1, *pair)])
+        run_of("p0", tuner, 0, [0.0], deployed=[Deployed(1, *pair)])
         for tuner, pair in (("one", (0.625, 0.25)), ("two", (0.5, 0.5)))
     ]
     scale = {"p0": Scale(0.0, 1.0)}
     console = Console(file=io.StringIO(), width=150)
-    suite.print_scores(Scores.of(runs, scale, 1), runs, scale, SMALL, "one", console)
+    program.print_scores(Scores.of(runs, scale, 1), runs, scale, SMALL, "one", console)
     lines = console.file.getvalue().splitlines()
     assert next(line for line in lines if "mean, luckiest draw" in line).split()[-4:] == [
         "0.625",
@@ -110,11 +111,9 @@ def test_the_luckiest_draw_stands_beside_the_recommended_config(tmp_path):
 
 def test_a_file_is_read_in_the_order_of_the_suite(tmp_path):
     for problem in ("hartmann6", "branin", "levy-20"):
-        append_record(
-            tmp_path / "r", Record(Cell(problem, "random", 0, 4), "min", 0.0, [1.0] * 4, [0.1] * 4)
-        )
-    found = suite.suite_records(SMALL, read_records(tmp_path / "r"), 4)
-    assert [record.cell.problem for record in found] == ["branin", "hartmann6"]
+        append_finished(tmp_path / "r", run_of(problem, "random", 0, [1.0] * 4))
+    found = program.suite_runs(SMALL, read_finished(tmp_path / "r"), 4)
+    assert [r.cell.problem for r in found] == ["branin", "hartmann6"]
 
 
 @pytest.mark.parametrize("name", SUITES)

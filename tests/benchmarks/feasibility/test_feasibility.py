@@ -9,15 +9,15 @@ import pytest
 from click.testing import CliRunner
 from scipy.optimize import minimize
 
-from raybo.benchmarks.failures.problems import (
+from raybo.benchmarks.feasibility.problems import (
     BOUNDED,
     CENTRES,
     TASKS,
     Evaluation,
     get_task,
 )
-from raybo.benchmarks.failures.program import command, read, run
-from raybo.benchmarks.failures.tuners import build
+from raybo.benchmarks.feasibility.program import command, read, run
+from raybo.benchmarks.feasibility.tuners import build
 from raybo.benchmarks.problems.base import BenchmarkError
 from raybo.benchmarks.terminal import THREAD_VARIABLES
 from raybo.errors import MethodError

@@ -7,27 +7,22 @@ import pytest
 from scipy.stats import friedmanchisquare, wilcoxon
 
 from raybo.benchmarks.problems.registry import get_problem
-from raybo.benchmarks.records import Deployed, Record
-from raybo.benchmarks.scores import Scale, Scores, scales
-from raybo.benchmarks.tables.base import Cell
+from raybo.benchmarks.results import Deployed
+from raybo.benchmarks.suites.scores import Scale, Scores, scales
+from tests.helpers.benchmarks import run_of
 
 UNIT = Scale(0.0, 1.0)
 
 
-def record(problem, tuner, seed, values, mode="min", optimum=0.0, deployed=()):
-    cell = Cell(problem, tuner, seed, len(values))
-    return Record(cell, mode, optimum, values, [0.1] * len(values), deployed=list(deployed))
-
-
 def scores(table, n=1):
     """Scores of {tuner: (problems, seeds)} regrets, on problems p0, p1, ..."""
-    records = [
-        record(f"p{p}", tuner, seed, [value])
+    runs = [
+        run_of(f"p{p}", tuner, seed, [value])
         for tuner, rows in table.items()
         for p, row in enumerate(rows)
         for seed, value in enumerate(row)
     ]
-    return Scores.of(records, {r.cell.problem: UNIT for r in records}, n)
+    return Scores.of(runs, {r.cell.problem: UNIT for r in runs}, n)
 
 
 @pytest.fixture
@@ -43,7 +38,7 @@ def test_regret_is_zero_at_the_best_and_one_at_the_median():
 
 
 def test_the_best_value_counts_until_the_stop():
-    run = record("p0", "a", 3, [0.7, 0.4, 0.9, 0.1])
+    run = run_of("p0", "a", 3, [0.7, 0.4, 0.9, 0.1])
     for n, expected in ((1, 0.7), (3, 0.4), (4, 0.1)):
         assert Scores.of([run], {"p0": UNIT}, n).regrets == {("p0", "a"): {3: expected}}
     assert Scores.of([run], {"p0": UNIT}, 5).regrets == {}
@@ -51,7 +46,7 @@ def test_the_best_value_counts_until_the_stop():
 
 def test_a_noisy_run_is_scored_by_what_it_recommends_without_the_noise():
     deployed = [Deployed(2, 0.6, 0.5), Deployed(3, 0.8, 0.3)]
-    run = record("p0", "a", 0, [-9.0, -9.0, -9.0], mode="max", deployed=deployed)
+    run = run_of("p0", "a", 0, [-9.0, -9.0, -9.0], mode="max", deployed=deployed)
     scale = {"p0": Scale(best=-1.0, median=0.0)}  # as losses: the value 1 is best
     found = Scores.of([run], scale, 3)
     assert found.regrets["p0", "a"][0] == pytest.approx(0.7)
@@ -62,7 +57,7 @@ def test_a_noisy_run_is_scored_by_what_it_recommends_without_the_noise():
 def test_scales_use_what_is_known_and_estimate_the_rest(tmp_path):
     cache = tmp_path / "deep" / "medians.json"
     problem = get_problem("branin")
-    run = record("branin", "a", 0, [50.0], optimum=problem.optimum)
+    run = run_of("branin", "a", 0, [50.0], optimum=problem.optimum)
     found = scales([run], cache)["branin"]
     values = [
         problem.objective(problem.space.decode(row))
@@ -76,19 +71,19 @@ def test_scales_use_what_is_known_and_estimate_the_rest(tmp_path):
     assert scales([run], cache)["branin"].median == 7.0
 
 
-def test_records_are_scored_without_the_data_of_their_problem(tmp_path):
+def test_runs_are_scored_without_the_data_of_their_problem(tmp_path):
     cache = tmp_path / "medians.json"
     cache.write_text(json.dumps({"gone-with-its-package": {"median": 7.0}}))
-    run = record("gone-with-its-package", "a", 0, [50.0], optimum=2.0)
+    run = run_of("gone-with-its-package", "a", 0, [50.0], optimum=2.0)
     assert scales([run], cache)["gone-with-its-package"] == Scale(2.0, 7.0)
 
 
 def test_without_a_known_optimum_the_best_of_all_runs_stands_for_it(tmp_path):
     cache = tmp_path / "medians.json"
     cache.write_text(json.dumps({"svm-mdrr": {"median": 7.0, "best": 1.0}}))
-    runs = [record("svm-mdrr", "a", seed, [3.0 - seed], optimum=None) for seed in range(2)]
+    runs = [run_of("svm-mdrr", "a", seed, [3.0 - seed], optimum=None) for seed in range(2)]
     assert scales(runs, cache)["svm-mdrr"] == Scale(1.0, 7.0, known=False)
-    runs.append(record("svm-mdrr", "a", 2, [0.5], optimum=None))
+    runs.append(run_of("svm-mdrr", "a", 2, [0.5], optimum=None))
     assert scales(runs, cache)["svm-mdrr"].best == 0.5
 
 
@@ -128,8 +123,8 @@ def test_a_tuner_that_misses_a_problem_has_no_mean_and_no_rank():
 
 
 def test_only_common_seeds_are_compared():
-    runs = [record("p0", "a", seed, [0.1 * seed]) for seed in range(4)]
-    runs += [record("p0", "b", seed, [0.15]) for seed in (2, 3)]
+    runs = [run_of("p0", "a", seed, [0.1 * seed]) for seed in range(4)]
+    runs += [run_of("p0", "b", seed, [0.15]) for seed in (2, 3)]
     found = Scores.of(runs, {"p0": UNIT}, 1)
     assert found.mean_ranks() == {"a": 2.0, "b": 1.0}  # over all four a would be ahead of b
     assert found.versus("a", "b").losses == 2

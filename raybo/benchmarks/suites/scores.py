@@ -19,7 +19,7 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range, wilcoxon
 
 from raybo.arrays import Array
 from raybo.benchmarks.problems.registry import get_problem
-from raybo.benchmarks.records import Record, rounded
+from raybo.benchmarks.results import Finished, rounded
 from raybo.study.objective import Objective
 
 _RANDOM_CONFIGS = 1000
@@ -48,30 +48,30 @@ class Scale:
         return (loss - self.best) / (self.median - self.best)
 
 
-def scales(records: Sequence[Record], cache: Path) -> dict[str, Scale]:
-    """Return the scale of every problem of the records.
+def scales(runs: Sequence[Finished], cache: Path) -> dict[str, Scale]:
+    """Return the scale of every problem of the runs.
 
     Parameters
     ----------
-    records
+    runs
         Runs; where a problem's best value is not known, the best of its runs stands for it.
     cache
         JSON file of medians, and of the best values of random configs; missing ones are computed
-        and added, so that records are scored without the data of their problems.
+        and added, so that runs are scored without the data of their problems.
     """
     stored = json.loads(cache.read_text(encoding="utf-8")) if cache.exists() else {}
     found = {}
-    for name in dict.fromkeys(record.cell.problem for record in records):
-        runs = [record for record in records if record.cell.problem == name]
-        loss = Objective(runs[0].mode).loss
+    for name in dict.fromkeys(run.cell.problem for run in runs):
+        own = [run for run in runs if run.cell.problem == name]
+        loss = Objective(own[0].mode).loss
         if name not in stored:
             stored[name] = _known_values(name)
             cache.parent.mkdir(parents=True, exist_ok=True)
             cache.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
         median = loss(stored[name]["median"])
-        optimum = next((run.optimum for run in runs if run.optimum is not None), None)
+        optimum = next((run.optimum for run in own if run.optimum is not None), None)
         if optimum is None:
-            losses = [best_loss(run, run.cell.evaluations) for run in runs]
+            losses = [best_loss(run, run.cell.evaluations) for run in own]
             drawn = [loss(stored[name]["best"])] if "best" in stored[name] else []
             found[name] = Scale(min(losses + drawn), median, known=False)
         else:
@@ -90,30 +90,30 @@ def _known_values(name: str) -> dict[str, float]:
     return {"median": loss(float(np.median(losses))), "best": loss(min(losses))}
 
 
-def best_loss(record: Record, n: int) -> float:
+def best_loss(run: Finished, n: int) -> float:
     """Return the loss of what a run would deploy after n evaluations.
 
-    On a noisy problem n must be one of the numbers in `record.deployed`.
+    On a noisy problem n must be one of the numbers in `run.deployed`.
     """
-    loss = Objective(record.mode).loss
-    if record.deployed:
-        return loss(next(d.recommended for d in record.deployed if d.evaluations == n))
-    return min(map(loss, record.values[:n]))
+    loss = Objective(run.mode).loss
+    if run.deployed:
+        return loss(next(d.recommended for d in run.deployed if d.evaluations == n))
+    return min(map(loss, run.values[:n]))
 
 
-def luckiest_loss(record: Record, n: int) -> float:
+def luckiest_loss(run: Finished, n: int) -> float:
     """Return the loss, without noise, of the config of the best value told by then."""
-    loss = Objective(record.mode).loss
-    if record.deployed:
-        return loss(next(d.luckiest for d in record.deployed if d.evaluations == n))
-    return best_loss(record, n)
+    loss = Objective(run.mode).loss
+    if run.deployed:
+        return loss(next(d.luckiest for d in run.deployed if d.evaluations == n))
+    return best_loss(run, n)
 
 
-def is_scored(record: Record, n: int) -> bool:
+def is_scored(run: Finished, n: int) -> bool:
     """Return whether a run can be scored after n evaluations."""
-    if record.deployed:
-        return any(d.evaluations == n for d in record.deployed)
-    return n <= len(record.values)
+    if run.deployed:
+        return any(d.evaluations == n for d in run.deployed)
+    return n <= len(run.values)
 
 
 @dataclass(frozen=True)
@@ -144,26 +144,26 @@ class Scores:
     luckiest: Mapping[tuple[str, str], Mapping[int, float]]
 
     @classmethod
-    def of(cls, records: Sequence[Record], scale: Mapping[str, Scale], n: int) -> Scores:
-        """Return the scores of those records that are as long."""
+    def of(cls, runs: Sequence[Finished], scale: Mapping[str, Scale], n: int) -> Scores:
+        """Return the scores of those runs that are as long."""
         regrets: dict[tuple[str, str], dict[int, float]] = {}
         luckiest: dict[tuple[str, str], dict[int, float]] = {}
-        for record in records:
-            if is_scored(record, n):
-                cell = record.cell
+        for run in runs:
+            if is_scored(run, n):
+                cell = run.cell
                 key, regret = (cell.problem, cell.tuner), scale[cell.problem].regret
-                regrets.setdefault(key, {})[cell.seed] = regret(best_loss(record, n))
-                luckiest.setdefault(key, {})[cell.seed] = regret(luckiest_loss(record, n))
+                regrets.setdefault(key, {})[cell.seed] = regret(best_loss(run, n))
+                luckiest.setdefault(key, {})[cell.seed] = regret(luckiest_loss(run, n))
         return cls(n, regrets, luckiest)
 
     @cached_property
     def problems(self) -> list[str]:
-        """The problems, in the order of the records."""
+        """The problems, in the order of the runs."""
         return list(dict.fromkeys(problem for problem, _ in self.regrets))
 
     @cached_property
     def tuners(self) -> list[str]:
-        """The tuners, in the order of the records."""
+        """The tuners, in the order of the runs."""
         return list(dict.fromkeys(tuner for _, tuner in self.regrets))
 
     @cached_property

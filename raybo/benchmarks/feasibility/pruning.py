@@ -17,7 +17,7 @@ from torch.nn import Linear, ReLU, Sequential
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.prune import l1_unstructured, ln_structured
 
-from raybo.benchmarks.failures.digits import TRAINED, descend, digits
+from raybo.benchmarks.feasibility.digits import TRAINED, descend, digits
 from raybo.space.parameters import Choice, Float
 from raybo.space.space import Space
 

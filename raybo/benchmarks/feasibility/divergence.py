@@ -16,7 +16,7 @@ from numpy.random import Generator
 from torch.nn import Linear, Sequential, Tanh
 from torch.nn.functional import mse_loss, one_hot
 
-from raybo.benchmarks.failures.digits import TRAINED, descend, digits
+from raybo.benchmarks.feasibility.digits import TRAINED, descend, digits
 from raybo.space.parameters import Float, Int
 from raybo.space.space import Space
 

@@ -17,11 +17,11 @@ from rich.console import Console
 from rich.table import Table
 
 from raybo.benchmarks.problems.registry import get_problem
-from raybo.benchmarks.records import Record, read_records
+from raybo.benchmarks.results import Finished, read_finished
 from raybo.benchmarks.run import FOLDER, run_cells
-from raybo.benchmarks.scores import Scale, Scores, scales
+from raybo.benchmarks.suites.registry import BUDGET, SUITES, get_suite
+from raybo.benchmarks.suites.scores import Scale, Scores, scales
 from raybo.benchmarks.tables.base import STOPS, Cell, Task
-from raybo.benchmarks.tables.suites import BUDGET, SUITES, get_suite
 from raybo.benchmarks.terminal import single_thread, wide_console
 from raybo.benchmarks.tuners.base import split_specs
 from raybo.benchmarks.tuners.registry import why_not
@@ -73,27 +73,27 @@ def command(
         cells, refused = applicable(suite.cells(tuners, seeds, budget, chosen, first_seed))
         for line in refused:
             console.print(line, highlight=False)
-        done = {record.cell for record in stored(results)}
+        done = {finished.cell for finished in stored(results)}
         todo = [cell for cell in cells if cell not in done]
         run_cells(todo, results / f"suite-{name}.jsonl", jobs=jobs, progress=progress)
-    records = suite_records(suite, stored(results), budget, chosen)
-    if not records:
+    runs = suite_runs(suite, stored(results), budget, chosen)
+    if not runs:
         console.print(f"{results} holds no run of {name} with {budget} evaluations")
         return
-    scale = scales(records, results / MEDIANS)
+    scale = scales(runs, results / MEDIANS)
     for stop in stops(budget):
-        print_scores(Scores.of(records, scale, stop), records, scale, suite, reference, console)
+        print_scores(Scores.of(runs, scale, stop), runs, scale, suite, reference, console)
     console.print(f"results: {results}")
     if figure is not None:
-        from raybo.benchmarks.figures import write_suite  # noqa: PLC0415  (plotly is optional)
+        from raybo.benchmarks.suites.figures import write_suite  # noqa: PLC0415  (needs plotly)
 
-        write_suite(records, scale, stops(budget), figure, f"suite {name}: {suite.source}")
+        write_suite(runs, scale, stops(budget), figure, f"suite {name}: {suite.source}")
         console.print(f"figure: {figure}")
 
 
-def stored(folder: Path) -> list[Record]:
-    """Return the records of all suites in a folder."""
-    return [r for path in sorted(folder.glob("suite-*.jsonl")) for r in read_records(path)]
+def stored(folder: Path) -> list[Finished]:
+    """Return the runs of all suites in a folder."""
+    return [r for path in sorted(folder.glob("suite-*.jsonl")) for r in read_finished(path)]
 
 
 def stops(budget: int) -> list[int]:
@@ -120,30 +120,26 @@ def applicable(cells: Iterable[Cell]) -> tuple[list[Cell], list[str]]:
     return kept, lines
 
 
-def suite_records(
-    suite: Task, records: Iterable[Record], budget: int, problems: Sequence[str] | None = None
-) -> list[Record]:
-    """Return the records of a suite's runs of one length, in the order of its problems."""
+def suite_runs(
+    suite: Task, runs: Iterable[Finished], budget: int, problems: Sequence[str] | None = None
+) -> list[Finished]:
+    """Return a suite's runs of one length, in the order of its problems."""
     order = {name: i for i, name in enumerate(suite.problems)}
     chosen = set(order if problems is None else problems) & order.keys()
-    found = [
-        record
-        for record in records
-        if record.cell.problem in chosen and record.cell.evaluations == budget
-    ]
-    return sorted(found, key=lambda record: order[record.cell.problem])
+    found = [run for run in runs if run.cell.problem in chosen and run.cell.evaluations == budget]
+    return sorted(found, key=lambda run: order[run.cell.problem])
 
 
 def print_scores(
     scores: Scores,
-    records: Sequence[Record],
+    runs: Sequence[Finished],
     scale: dict[str, Scale],
     suite: Task,
     reference: str,
     console: Console,
 ) -> None:
     """Print one table: a row for each problem, a column for each tuner, then what sums them up."""
-    seeds = _range(len(runs) for runs in scores.regrets.values())
+    seeds = _range(map(len, scores.regrets.values()))
     table = Table(
         title=f"suite {suite.name} after {scores.evaluations}: normalised regret, {seeds} seeds",
         caption=_caption(scores, scale),
@@ -154,7 +150,7 @@ def print_scores(
     for problem in scores.problems:
         table.add_row(problem + ("" if scale[problem].known else "*"), *_row(scores, problem))
     table.add_section()
-    for heading, texts in _summary(scores, records, reference):
+    for heading, texts in _summary(scores, runs, reference):
         table.add_row(heading, *texts)
     console.print(table)
 
@@ -175,7 +171,7 @@ def _row(scores: Scores, problem: str) -> Iterator[str]:
 
 
 def _summary(
-    scores: Scores, records: Sequence[Record], reference: str
+    scores: Scores, runs: Sequence[Finished], reference: str
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield the rows below the problems: heading and a text for every tuner."""
 
@@ -193,7 +189,7 @@ def _summary(
         ["" if v is None else f"{v.wins}/{v.ties}/{v.losses}" for v in against],
     )
     yield "p", ["" if v is None else f"{v.p:.2g}" for v in against]
-    timed = [record for record in records if record.seconds]
+    timed = [run for run in runs if run.seconds]
     seconds = {
         t: [np.mean(r.seconds[: scores.evaluations]) for r in timed if r.cell.tuner == t]
         for t in tuners

@@ -35,8 +35,8 @@ class Deployed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Record:
-    """What one run found.
+class Finished:
+    """A finished run, a line of a results file.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Record:
         Value of the objective at each evaluation.
     seconds : list of float
         Processor time that the tuner spent on each ask and tell together, empty where it was not
-        measured; elapsed time in records that are older than the suites.
+        measured; elapsed time in runs that are older than the suites.
     version : str
         Package and version of the tuner.
     finished : str
@@ -77,8 +77,8 @@ class Record:
         return {(_TUNER if name == "tuner" else name): x for name, x in {**cell, **fields}.items()}
 
     @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> Record:
-        """Return the record of a line's fields; KeyError or TypeError when one is missing."""
+    def from_json(cls, fields: Mapping[str, Any]) -> Finished:
+        """Return the run of a line's fields; KeyError or TypeError when one is missing."""
         rest = dict(fields)
         rest["tuner"] = rest.pop(_TUNER)
         cell = Cell(**{name: rest.pop(name) for name in Cell.__dataclass_fields__})
@@ -91,8 +91,8 @@ def rounded(value: float, digits: int = 8) -> float:
     return float(f"{value:.{digits}g}")
 
 
-def read_records(path: Path) -> list[Record]:
-    """Return the records of a results file; an unfinished last line is left out.
+def read_finished(path: Path) -> list[Finished]:
+    """Return the runs of a results file; an unfinished last line is left out.
 
     Raises
     ------
@@ -102,18 +102,18 @@ def read_records(path: Path) -> list[Record]:
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").split("\n")
-    records = []
+    runs = []
     for number, line in enumerate(lines[:-1], start=1):
         try:
-            records.append(Record.from_json(json.loads(line)))
+            runs.append(Finished.from_json(json.loads(line)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BenchmarkError(
                 f"{path}:{number}: not a benchmark record ({error}); remove the line or the file"
             ) from None
-    return records
+    return runs
 
 
-def append_record(path: Path, record: Record) -> None:
+def append_finished(path: Path, run: Finished) -> None:
     """Add one line to a results file; an unfinished last line is cut off first."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab+") as file:
@@ -122,6 +122,6 @@ def append_record(path: Path, record: Record) -> None:
         complete = file.read().rfind(b"\n") + 1
         if complete < size:
             file.truncate(complete)
-        file.write(json.dumps(record.to_json()).encode() + b"\n")
+        file.write(json.dumps(run.to_json()).encode() + b"\n")
         file.flush()
         os.fsync(file.fileno())

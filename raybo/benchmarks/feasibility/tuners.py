@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from raybo.benchmarks.failures.problems import Config, Evaluation, Task
+from raybo.benchmarks.feasibility.problems import Config, Evaluation, Task
 from raybo.benchmarks.problems.base import BenchmarkError
 from raybo.benchmarks.tuners.base import parse_spec
 from raybo.benchmarks.tuners.columns import Flat

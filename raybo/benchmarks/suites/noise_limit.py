@@ -18,7 +18,7 @@ from rich.table import Table
 
 from raybo.arrays import Array
 from raybo.benchmarks.problems.recorded.grids import GRIDS, means, values
-from raybo.benchmarks.tables.suites import BUDGET
+from raybo.benchmarks.suites.registry import BUDGET
 from raybo.benchmarks.terminal import wide_console
 from raybo.methods.model import unordered_columns
 from raybo.study.objective import Objective
