@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from raybo.methods.addtree.kernel import tree_kernel
-from raybo.methods.addtree.log_warp import LogWarped
 from raybo.methods.addtree.published import published_kernel
 from raybo.methods.addtree.vertex import AtVertex
 from raybo.methods.bock.kernel import Cylindrical
@@ -44,7 +43,7 @@ KERNELS: dict[str, Kernel] = {
     "addtree-vertex": AtVertex(((2, 1, 2),), (0,), (1,)),
     "addtree-root": AtVertex((), (0, 1), ()),
     "addtree-published": published_kernel(TREE, vertices(TREE)),
-    "addtree-default": LogWarped.of(tree_kernel(TREE, vertices(TREE), spread=0.3), TREE),
+    "addtree-default": tree_kernel(TREE, vertices(TREE), spread=0.3),
 }
 # Kernels that jump where a category or a branch changes have no gradient in the rows.
 JUMPS = {
@@ -55,7 +54,6 @@ JUMPS = {
     "addtree-published",
     "addtree-default",
 }
-NOT_BATCHED = {"addtree-default"}  # theta moves its rows, and vertices are chosen by the rows
 SMOOTH = [name for name in KERNELS if name not in JUMPS]
 
 
@@ -102,7 +100,7 @@ class TestKernel:
             KERNELS[name](points(2, 0), points(2, 1), {"flavour": torch.tensor(1.0)})
 
 
-@pytest.mark.parametrize("name", [name for name in KERNELS if name not in NOT_BATCHED])
+@pytest.mark.parametrize("name", KERNELS)
 def test_vmap_over_theta_equals_a_loop(name: str) -> None:
     kernel, X = KERNELS[name], points(5, 0)
     start = starting_theta(kernel)

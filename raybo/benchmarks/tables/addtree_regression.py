@@ -24,7 +24,6 @@ from raybo.benchmarks.terminal import single_thread, wide_console
 from raybo.benchmarks.tuners.independent_gps import leaves
 from raybo.methods.addtree.default import SPREAD
 from raybo.methods.addtree.kernel import tree_kernel
-from raybo.methods.addtree.log_warp import LogWarped
 from raybo.space.any_space import AnySpace
 from raybo.space.tree import vertices
 from raybo.surrogate.gp import GP
@@ -37,7 +36,7 @@ TEST_POINTS = 50
 
 def by_tree(space: AnySpace, X: Array, y: Array, Z: Array) -> Array:
     """Return the predictions of the Add-Tree process at Z."""
-    kernel = LogWarped.of(tree_kernel(space, vertices(space), spread=SPREAD), space)
+    kernel = tree_kernel(space, vertices(space), spread=SPREAD)
     start = starting_theta(kernel, FREE_NOISE)
     rows, values = torch.as_tensor(X), torch.as_tensor(y)
     theta = fit(kernel, rows, values, [start], noise=FREE_NOISE, mean=0.0)

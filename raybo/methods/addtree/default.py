@@ -8,8 +8,7 @@ What differs from Add-Tree-GP-UCB (Ma & Blaschko 2021):
 
 - Independent choices share subtrees (`tree`): the effect of a branch is learnt once, not once for
   each combination with the others (`raybo bench addtree-blocks`).
-- Every parameter has a length-scale, pooled with the others (`PooledPrior`), and a learnt scale
-  (`LogWarped`, `raybo bench addtree-fc3`).
+- Every parameter has a length-scale, pooled with the others (`PooledPrior`).
 - Branches that the best point does not take are held to be rougher (`shorten_off_path`).
 - Noise is held to be small (`SMALL_NOISE`).
 - The acquisition is log expected improvement of whole points, searched leaf by leaf; the points of
@@ -26,7 +25,6 @@ import numpy as np
 from raybo.acquisition.functions import exploration
 from raybo.lazy import torch
 from raybo.methods.addtree.kernel import TreeKernel, tree_kernel
-from raybo.methods.addtree.log_warp import LogWarped
 from raybo.methods.addtree.search import TreeSearch
 from raybo.methods.base import Data, Proposal
 from raybo.methods.bo.default import ACQUISITIONS
@@ -104,8 +102,7 @@ class AddTree:
 
         Its mean is 0: all points pass through the root, whose function has a level.
         """
-        kernel = LogWarped.of(self._additive, self.space)
-        return fitted_gp(kernel, data, noise=SMALL_NOISE, mean=0.0)
+        return fitted_gp(self._additive, data, noise=SMALL_NOISE, mean=0.0)
 
 
 def shorten_off_path(gp: GP, kernel: TreeKernel) -> GP:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from raybo.errors import SurrogateError
 from raybo.lazy import Tensor, torch
 from raybo.methods.addtree.kernel import TreeKernel, batches, padded
-from raybo.methods.addtree.log_warp import LogWarped, log_warp
 from raybo.surrogate.gp import GP, LEAST_VARIANCE, Posterior
 
 
@@ -39,23 +38,18 @@ class VertexPosteriors:
     """
 
     kernel: TreeKernel
-    ratios: Tensor | None  # (V, 1, c) of the scales of the columns, where they are learnt
     prior: Tensor  # (V,) variances
     batches: tuple[_Batch, ...]
 
     @classmethod
     def of(cls, gp: GP) -> VertexPosteriors:
         """Posteriors of the terms of `gp`."""
-        kernel, X, ratios = gp.kernel, gp.X, None
-        if isinstance(kernel, LogWarped):
-            X, warped, kernel = kernel.warp(gp.X, gp.theta), kernel, kernel.kernel
-            if isinstance(kernel, TreeKernel):
-                ratios = warped.ratios(kernel.columns, gp.theta)[:, None, :]
+        kernel, X = gp.kernel, gp.X
         if not isinstance(kernel, TreeKernel):
             raise SurrogateError(f"posteriors by vertex need a TreeKernel, this is {kernel}")
         scale, weight, variance = kernel.tables(gp.theta)
         inverse = torch.cholesky_inverse(gp.chol)
-        order, counts = kernel.passing(gp.X)
+        order, counts = kernel.passing(X)
         found = []
         for vertices in batches(counts):
             rows, valid = padded(order, counts, vertices)
@@ -71,13 +65,11 @@ class VertexPosteriors:
                     variance[vertices],
                 )
             )
-        return cls(kernel, ratios, variance, tuple(found))
+        return cls(kernel, variance, tuple(found))
 
     def __call__(self, Z: Tensor) -> Posterior:
         """Mean (V, s) and variance (V, s) at s points of each of the V vertices, Z (V, s, c)."""
         mean = Z.new_zeros(Z.shape[:2])
-        if self.ratios is not None:
-            Z = log_warp(Z, self.ratios)
         variance = self.prior[:, None].expand(Z.shape[:2])
         for b in self.batches:
             K = self.kernel.correlations(Z[b.vertices], b.X, b.scale, b.weight)

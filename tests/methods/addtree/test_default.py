@@ -17,7 +17,6 @@ from raybo.benchmarks.problems.registry import get_problem
 from raybo.errors import MethodError, SpaceError
 from raybo.methods.addtree.default import AddTree, shorten_off_path
 from raybo.methods.addtree.kernel import tree_kernel
-from raybo.methods.addtree.log_warp import log_warp
 from raybo.methods.base import FULL, LEAST, REDUCED, Data
 from raybo.methods.model import theta_from_json
 from raybo.methods.registry import describe_method, is_same_method, method_class
@@ -80,17 +79,16 @@ def test_a_flat_space_has_a_plain_gaussian_process_and_its_expected_improvement(
     proposal = AddTree(FLAT).propose(data, np.random.default_rng(0))
     assert proposal.x is not None
     theta = theta_from_json(proposal.memo["theta"])
-    ratios = theta.pop("log_warp")
     plain = GP.of(
         SE(2, scaled=True),
         {**theta, "variance": theta["variance"][0]},
-        log_warp(torch.tensor(data.X), ratios),
+        torch.tensor(data.X),
         torch.tensor(standardize(data.loss)),
         mean=0.0,
     )
 
     def gain(X: torch.Tensor) -> torch.Tensor:
-        return log_ei(plain.posterior(log_warp(X, ratios)), plain.fitted().min())
+        return log_ei(plain.posterior(X), plain.fitted().min())
 
     side = torch.linspace(0, 1, 201, dtype=torch.float64)
     grid = torch.cartesian_prod(side, side)

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from raybo.methods.addtree.kernel import PooledPrior, TreeKernel, batches, tree_kernel
-from raybo.methods.addtree.log_warp import LogWarped
 from raybo.space.parameters import Categorical, Choice, Float, Int
 from raybo.space.space import Space
 from raybo.space.tree import expanded, vertices
@@ -32,7 +31,7 @@ def rows(n: int, seed: int = 0) -> torch.Tensor:
     return torch.tensor(MIXED.sample(n, np.random.default_rng(seed)))
 
 
-def random_theta(kernel: TreeKernel | LogWarped, seed: int = 0) -> dict[str, torch.Tensor]:
+def random_theta(kernel: TreeKernel, seed: int = 0) -> dict[str, torch.Tensor]:
     rng = np.random.default_rng(seed)
     return {h.name: torch.tensor(rng.uniform(0.3, 2.0, h.shape)) for h in kernel.hypers}
 
