@@ -11,8 +11,8 @@ With short trials that would leave workers idle. So where trials take under SHOR
 average (by the `time_total_s` of their results) and two or more are live, the next suggestion is
 started as soon as one is handed out, with reduced effort if need be. By the time Tune asks for it,
 it may lack results: if more than half as many as trials are live, it is started again. If it is
-not ready, Tune waits as long as a trial takes: of several actors without a next trial Tune keeps
-one.
+not ready, Tune waits up to SHORT_SECONDS, as for the first one, whose process loads torch: of
+several actors without a next trial Tune keeps one, and may run one trial at a time from then on.
 
 All of this depends on Tune's calls and their results alone, not on the time that computing takes.
 """
@@ -120,7 +120,7 @@ class Suggestions:
             SpaceExhausted, or the error with which the method refused its options or the space.
         """
         self._ask_for_next()
-        wait = max(WAIT_SECONDS, self._short_seconds or 0.0)
+        wait = WAIT_SECONDS if self._short_seconds is None else SHORT_SECONDS
         answer = self._computer.poll(wait if self._trials.live else None)
         if answer is None:
             return None

@@ -32,6 +32,7 @@ class FakeComputer:
     """Answers with the trials known when it started, after as many polls as `delays` says."""
 
     knows_next = False
+    waits: float | None = None  # how long Tune's loop would have waited for the last answer
 
     def __init__(self, trials: Trials, delays: Iterator[int]) -> None:
         self._trials = trials
@@ -59,6 +60,7 @@ class FakeComputer:
 
     def poll(self, seconds: float | None) -> Proposals | None:
         self._left -= 1
+        self.waits = seconds
         return self._answer if seconds is None or self._left < 0 else None
 
 
@@ -143,6 +145,19 @@ def test_a_suggestion_for_short_trials_that_lacks_too_much_is_started_again() ->
     for i in (1, 2, 3, 4):
         run.complete(f"t{i}", 0.3)
     assert run.ask("t5").memo["finished"] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("seconds", "waits"), [(0.3, 10.0), (60.0, 0.05)])
+def test_tune_waits_for_a_slow_suggestion_while_trials_are_short(
+    seconds: float, waits: float
+) -> None:
+    """Of two actors that have no next trial Tune keeps one, and may never start another."""
+    run = tune()
+    run.ask("t0")
+    run.ask("t1")
+    run.complete("t0", seconds)
+    run.ask("t2")
+    assert run.computer.waits == waits
 
 
 def test_with_one_short_trial_at_a_time_a_suggestion_has_seen_every_result() -> None:
