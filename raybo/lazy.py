@@ -7,6 +7,7 @@ it. Type checkers see torch itself.
 from __future__ import annotations
 
 import importlib
+import threading
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,11 @@ else:
 
 
 def load_libraries() -> None:
-    """Load now what models need, so that the first of them need not wait for it."""
-    for name in ("torch", "scipy.linalg", "scipy.optimize", "scipy.stats"):
+    """Load now what models need, so that the first of them need not wait for it.
+
+    The first points of a study need scipy only, so torch is loaded in the background. A package
+    that two threads import at once may be found half loaded: scipy's are not.
+    """
+    for name in ("scipy.linalg", "scipy.optimize", "scipy.stats"):
         importlib.import_module(name)
+    threading.Thread(target=importlib.import_module, args=["torch"], daemon=True).start()

@@ -26,8 +26,7 @@ from raybo.lazy import Tensor, torch
 from raybo.methods.base import Data
 from raybo.methods.model import theta_from_json, theta_to_json
 from raybo.surrogate.gp import GP, NOISE, Posterior
-from raybo.surrogate.kernels.base import Kernel, Theta
-from raybo.surrogate.kernels.stationary import Stationary
+from raybo.surrogate.kernels.base import Kernel, Theta, has_gradient
 from raybo.surrogate.map import FREE_NOISE, fit, mostly_noise, starting_theta
 from raybo.surrogate.outcomes import standardize_excess
 
@@ -140,7 +139,7 @@ def _model(kernel: Kernel, theta: Mapping[str, Any], X: Array, excess: Array) ->
 def _log_kept(gp: GP, bound: float) -> Acquisition:
     """Logarithm of the probability that an outcome, with its noise, keeps its bound."""
     noise = float(gp.theta[NOISE])
-    if isinstance(gp.kernel, Stationary):
+    if has_gradient(gp.kernel):
         return ClosedForm(gp, "log_below", bound, noise)
 
     def log_kept(Z: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from raybo.acquisition.closed_form import SCORES, ClosedForm, ClosedFormAdditive, giving_first
+from raybo.acquisition.closed_form import SCORES, ClosedForm
 from raybo.acquisition.functions import ACQUISITIONS
 from raybo.acquisition.maximizers.base import Acquisition, Region, values
 from raybo.acquisition.maximizers.lbfgsb import ByRow, Lbfgsb
@@ -118,8 +118,8 @@ def each_given_those_before(
     f = acquisition_of(extended, name, torch.as_tensor(levels[0]), n_told)
 
     def of(rows: Indices) -> Acquisition:
-        if isinstance(f, ClosedForm | ClosedFormAdditive):
-            return Sum((giving_first(f, levels[rows], n + rows), rest))
+        if isinstance(f, ClosedForm):
+            return Sum((f.giving_first(n + rows, levels[rows]), rest))
         plain, level, seen = ACQUISITIONS[name], *map(torch.as_tensor, (levels[rows], n + rows))
         return Sum((lambda Z: plain(extended.posterior(Z, seen=seen), level.to(Z.device)), rest))
 

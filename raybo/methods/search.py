@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from raybo.acquisition.closed_form import ClosedForm, ClosedFormAdditive, ClosedFormProjected
+from raybo.acquisition.closed_form import ClosedForm
 from raybo.acquisition.functions import ACQUISITIONS, exploration
 from raybo.acquisition.maximizers.base import Acquisition, Region, values
 from raybo.acquisition.maximizers.elastic import Family, scale_lengthscales
@@ -20,9 +20,7 @@ from raybo.methods.feasibility import Feasibility, feasibility
 from raybo.methods.model import incumbent, mixed_kernel, unordered_columns
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.gp import GP
-from raybo.surrogate.kernels.additive import Additive
-from raybo.surrogate.kernels.projected import Projected
-from raybo.surrogate.kernels.stationary import Stationary
+from raybo.surrogate.kernels.base import has_gradient
 
 LISTED = 4096  # rows of a list compared for a proposal, of a longer list drawn: time, memory
 GRID_LIMIT = 64  # values of a column tried one by one; more are continuous, to save time
@@ -53,13 +51,8 @@ def level_of(gp: GP, name: str, best: Tensor, n: int) -> Tensor:
 def acquisition_of(gp: GP, name: str, best: Tensor, n: int) -> Acquisition:
     """The acquisition called `name` of a model of n told rows."""
     level = level_of(gp, name, best, n)
-    if gp.X.device.type == "cpu":
-        if isinstance(gp.kernel, Stationary):
-            return ClosedForm(gp, name, float(level))
-        if isinstance(gp.kernel, Additive):
-            return ClosedFormAdditive(gp, name, float(level))
-        if isinstance(gp.kernel, Projected):
-            return ClosedFormProjected(gp, name, float(level))
+    if gp.X.device.type == "cpu" and has_gradient(gp.kernel):
+        return ClosedForm(gp, name, float(level))
     plain = ACQUISITIONS[name]
     return lambda X: plain(gp.posterior(X), level.to(X.device))
 

@@ -151,7 +151,7 @@ class Driver:
             After a second Ctrl-C, which also ends what called this: a loop over studies, say.
         """
         load_workers(payload.work, self._session)
-        self._lend()
+        self._lend(payload)
         with _Interrupts() as interrupts:
             stop = None
             while stop is None:
@@ -169,9 +169,11 @@ class Driver:
         ray.kill(self._actor)
         kept.give_back(self._borrowed)
 
-    def _lend(self) -> None:
-        """Hand proposers to the coordinator."""
+    def _lend(self, payload: Payload) -> None:
+        """Hand proposers to the coordinator, which load what models need while it starts."""
         self._borrowed = kept.take(self._n_proposers)
+        for proposer in self._borrowed:
+            proposer.actor.load.remote(payload.search)
         self._actor.lend.remote([proposer.actor for proposer in self._borrowed])
 
     def _poll(self, payload: Payload) -> News:
@@ -195,11 +197,11 @@ class Driver:
                     raise error.cause from None
                 raise StudyFailed(f"the coordinator failed: {error}") from None
             except exceptions.RayError as error:
-                self._start_again(error)
+                self._start_again(payload, error)
             else:
                 return news
 
-    def _start_again(self, error: Exception) -> None:
+    def _start_again(self, payload: Payload, error: Exception) -> None:
         """Replace a coordinator that died; the new one replays the journal and goes on."""
         if not self._deaths.add():
             raise StudyFailed(
@@ -212,7 +214,7 @@ class Driver:
         for proposer in self._borrowed:  # it may still compute for the one that died
             ray.kill(proposer.actor)
         self._actor = start_coordinator(self._session)
-        self._lend()
+        self._lend(payload)
 
     def _take(self, news: News) -> None:
         if news.orphaned and not self._orphaned:

@@ -17,7 +17,7 @@ from raybo.arrays import Array
 from raybo.errors import SurrogateError
 from raybo.lazy import Tensor, torch
 from raybo.surrogate.gp import NOISE, add_noise, likeliest_mean
-from raybo.surrogate.kernels.base import HasGradient, Hyper, Kernel, LogNormal, Theta
+from raybo.surrogate.kernels.base import Hyper, Kernel, LogNormal, Theta, has_gradient
 from raybo.surrogate.linalg import Values, cholesky, inverse_and_log_det
 
 Objective = Callable[[Array], tuple[float, Array]]  # flat vector -> value and gradient
@@ -124,7 +124,7 @@ class NegativeLogPosterior:
         own: Tensor | None = None,
     ) -> None:
         self.kernel, self.X, self.y, self.mean = kernel, X, y, mean
-        self.closed_form = kernel if isinstance(kernel, HasGradient) else None
+        self.closed_form = kernel if has_gradient(kernel) else None
         self.own = X.new_zeros(len(X)) if own is None else own
         self.hypers = (*kernel.hypers, noise)
         self.sizes = [math.prod(h.shape) for h in self.hypers]

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from raybo.acquisition import functions
-from raybo.acquisition.closed_form import ClosedForm, ClosedFormProjected, log_h
+from raybo.acquisition.closed_form import ClosedForm, log_h
 from raybo.acquisition.maximizers.base import with_gradient
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.projected import Projected
@@ -48,7 +48,7 @@ def test_gradients_through_projections_equal_those_of_autograd(clip: bool) -> No
     }
     X, y = torch.tensor(rng.standard_normal((12, 6))), torch.tensor(rng.standard_normal(12))
     gp = GP.of(kernel, theta, X, y)
-    f = ClosedFormProjected(gp, "log_ei", float(gp.fitted().min()))
+    f = ClosedForm(gp, "log_ei", float(gp.fitted().min()))
     X = np.random.default_rng(1).random((7, 6))
     value, gradient = f.with_gradient(X)
     by_autograd = with_gradient(lambda Z: f(Z), X)

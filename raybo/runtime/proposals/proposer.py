@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import statistics
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -94,7 +93,6 @@ class Proposer:
         self._search = search
         self._study: Study | None = None  # made by the first call, which reports what is wrong
         self._recent: deque[float] = deque(maxlen=RECENT_PROPOSALS)  # seconds of proposals
-        self._prepared = False
 
     def propose(self, call: Call) -> Proposals:
         """Bring the Study up to date, then propose the trials that the call asks for.
@@ -119,16 +117,6 @@ class Proposer:
         except RayboError as error:
             return Proposals(trials, time.perf_counter() - start, error)
         return Proposals(trials, time.perf_counter() - start)
-
-    def prepare(self) -> None:
-        """Load what the models of the method need, in the background: the first points need none.
-
-        Only the first call does something.
-        """
-        if self._study is not None and not self._prepared:
-            self._prepared = True
-            if getattr(self._study.method, "reads_data", True):
-                threading.Thread(target=load_libraries, daemon=True).start()
 
     def _updated_study(self, call: Call) -> Study:
         if self._study is None:
@@ -167,11 +155,19 @@ class ProposerActor:
 
     def __init__(self, search: Search | None = None) -> None:
         keep_freed_memory()
-        self._proposer: Any = None if search is None else Proposer(search)
+        self._proposer: Any = None
+        if search is not None:
+            self.begin(search)
 
     def begin(self, search: Search) -> None:
         """Serve another study from now on."""
         self._proposer = Proposer(search)
+        self.load(search)
+
+    def load(self, search: Search) -> None:
+        """Load what the models of a study need, which `begin` has not to do then."""
+        if getattr(search.method, "reads_data", True):
+            load_libraries()
 
     def rest(self) -> None:
         """Forget the study."""
@@ -180,7 +176,6 @@ class ProposerActor:
     def propose(self, call: Call) -> Proposals:
         """See Proposer."""
         answer: Proposals = self._proposer.propose(call)
-        self._proposer.prepare()
         return answer
 
 

@@ -8,7 +8,7 @@ which with dozens of groups is several times faster.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from raybo.arrays import Array
 from raybo.lazy import Tensor, torch
-from raybo.surrogate.kernels.base import Gradient, Hyper, LogNormal, Theta
+from raybo.surrogate.kernels.base import Arrays, Cross, Gradient, Hyper, LogNormal, Theta
 from raybo.surrogate.kernels.stationary import SE, VARIANCE_BOUNDS, squared_exponential
 
 Groups = tuple[tuple[int, ...], ...]
@@ -61,7 +61,7 @@ class Additive:
         """Kernel of one group, and its hyperparameters."""
         return replace(self, groups=(self.groups[index],)), theta
 
-    def with_gradient(self, X: Array, theta: Mapping[str, Array]) -> tuple[Array, Gradient]:
+    def with_gradient(self, X: Array, theta: Arrays) -> tuple[Array, Gradient]:
         """Covariances (n, n) of the rows of X, and their gradient."""
         index, ordered, unordered = (part.numpy() for part in self.layout)
         length = theta["lengthscale"]
@@ -84,6 +84,41 @@ class Additive:
             return by_hypers, by_rows
 
         return K.sum(0), gradient
+
+    def cross(self, X: Array, theta: Arrays) -> Cross:
+        """Covariances of points with the rows of X."""
+        index, ordered, unordered = (part.numpy() for part in self.layout)
+        ordered = ordered[:, None]  # (g, 1, c)
+        categories = [(g, index[g, c]) for g, c in np.argwhere(unordered)]
+        length, centre = theta["lengthscale"], X.mean(0)  # squared distances lose fewer digits
+
+        def groups(Z: Array) -> Array:  # (g, m, c), 0 where there is no column
+            return np.asarray(((Z - centre) / length).T[index].swapaxes(1, 2) * ordered)
+
+        P = groups(X)
+        size = np.square(P).sum(2)[:, None]
+
+        def covariances(Z: Array) -> tuple[Array, Callable[[Array], Array]]:
+            Q = groups(Z)
+            sq = Q @ P.swapaxes(1, 2)
+            sq *= -2.0
+            sq += size
+            sq += np.square(Q).sum(2)[:, :, None]
+            np.maximum(sq, 0.0, out=sq)
+            for g, column in categories:
+                sq[g] += (Z[:, column, None] != X[:, column]) / length**2
+            K = theta["variance"] * np.exp(-0.5 * sq)
+
+            def gradient(weights: Array) -> Array:
+                W = weights * K
+                by_Q = (W @ P - W.sum(2)[:, :, None] * Q) / length
+                by_Z = np.zeros_like(Z)
+                by_Z[:, index[:, None][ordered]] = by_Q.swapaxes(0, 1)[:, ordered[:, 0]]
+                return by_Z
+
+            return K.sum(0), gradient
+
+        return covariances
 
     def _split(self, X: Tensor) -> Tensor:
         """Columns (g, n, c) of each group of X (n, d), padded to c columns."""

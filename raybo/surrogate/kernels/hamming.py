@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
+from raybo.arrays import Array
 from raybo.lazy import Tensor, torch
-from raybo.surrogate.kernels.base import Hyper, LogNormal, Theta
+from raybo.surrogate.kernels.base import Arrays, Cross, Gradient, Hyper, LogNormal, Theta
 
 
 @dataclass(frozen=True)
@@ -28,3 +32,23 @@ class Hamming:
     def diag(self, X: Tensor, theta: Theta) -> Tensor:  # noqa: ARG002
         """Variances (n,)."""
         return X.new_ones(len(X))
+
+    def with_gradient(self, X: Array, theta: Arrays) -> tuple[Array, Gradient]:
+        """Covariances (n, n) of the rows of X, and their gradient, which is 0 in the rows."""
+        differs = (X[:, None, :] != X[None, :, :]).astype(float)
+        K = np.exp(-(differs @ theta["weight"]))
+
+        def gradient(weights: Array) -> tuple[Array, Array]:
+            by_weight = -np.einsum("ij,ijk->k", weights * K, differs)
+            return by_weight * theta["weight"], np.zeros_like(X)
+
+        return K, gradient
+
+    def cross(self, X: Array, theta: Arrays) -> Cross:
+        """Covariances of points with the rows of X."""
+
+        def covariances(Z: Array) -> tuple[Array, Callable[[Array], Array]]:
+            differs = (Z[:, None, :] != X[None, :, :]).astype(float)
+            return np.exp(-(differs @ theta["weight"])), lambda _: np.zeros_like(Z)
+
+        return covariances

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from raybo.arrays import Array
 from raybo.lazy import Tensor
-from raybo.surrogate.kernels.base import Gradient, Hyper, LogNormal, Theta
+from raybo.surrogate.kernels.base import Arrays, Cross, Gradient, Hyper, LogNormal, Theta
 from raybo.surrogate.kernels.stationary import Stationary
 
 ROWS = "rows"
@@ -68,14 +68,10 @@ class Projected:
         """Variances (n,)."""
         return self.inner.diag(X, theta)
 
-    def with_gradient(self, X: Array, theta: Mapping[str, Array]) -> tuple[Array, Gradient]:
+    def with_gradient(self, X: Array, theta: Arrays) -> tuple[Array, Gradient]:
         """Covariances (n, n) of the rows of X, and their gradient."""
-        B = np.log(theta[ROWS])
-        P = X @ B.T
-        slope = 0.5 * (np.abs(P) < 1.0) if self.clip else np.ones(1)
-        K, by_inner = self.inner.with_gradient(
-            0.5 * np.clip(P, -1.0, 1.0) if self.clip else P, theta
-        )
+        P, slope, B = self._projections(X, theta)
+        K, by_inner = self.inner.with_gradient(P, theta)
 
         def gradient(weights: Array) -> tuple[Array, Array]:
             by_hypers, by_projection = by_inner(weights)
@@ -83,3 +79,22 @@ class Projected:
             return np.concatenate([by_hypers, (by_P.T @ X).ravel()]), by_P @ B
 
         return K, gradient
+
+    def cross(self, X: Array, theta: Arrays) -> Cross:
+        """Covariances of points with the rows of X."""
+        of_projections = self.inner.cross(self._projections(X, theta)[0], theta)
+
+        def covariances(Z: Array) -> tuple[Array, Callable[[Array], Array]]:
+            P, slope, B = self._projections(Z, theta)
+            K, by_inner = of_projections(P)
+            return K, lambda weights: (by_inner(weights) * slope) @ B
+
+        return covariances
+
+    def _projections(self, X: Array, theta: Arrays) -> tuple[Array, Array, Array]:
+        """Projections phi(B x) of the rows of X (n, inner.dim), phi' there, and B."""
+        B = np.log(theta[ROWS])
+        P = X @ B.T
+        if not self.clip:
+            return P, np.ones(1), B
+        return 0.5 * np.clip(P, -1.0, 1.0), np.where(np.abs(P) < 1.0, 0.5, 0.0), B

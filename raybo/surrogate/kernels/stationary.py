@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from raybo.arrays import Array
 from raybo.lazy import Tensor, torch
-from raybo.surrogate.kernels.base import Gradient, Hyper, LogNormal, Theta
+from raybo.surrogate.kernels.base import Arrays, Cross, Gradient, Hyper, LogNormal, Theta
 from raybo.surrogate.linalg import with_slope
 
 Values = TypeVar("Values", Tensor, Array)
@@ -109,25 +109,13 @@ class Stationary:
         K = matern52(sq) if self.shape == "matern52" else squared_exponential(sq)
         return K * theta["variance"] if self.scaled else K
 
-    def with_gradient(self, X: Array, theta: Mapping[str, Array]) -> tuple[Array, Gradient]:
+    def with_gradient(self, X: Array, theta: Arrays) -> tuple[Array, Gradient]:
         """Covariances (n, n) of the rows of X, and their gradient."""
         length = theta["lengthscale"]
         A = X / length
         A = A - A.mean(0)  # keeps the cancellation error of squared distances small
         size = np.einsum("ij,ij->i", A, A)
-        sq = A @ A.T  # in place: at 500 rows memory takes as long as arithmetic
-        sq *= -2.0
-        sq += size
-        sq += size[:, None]
-        np.maximum(sq, 0.0, out=sq)
-        if self.shape == "matern52":
-            K, slope = matern52_and_slope(sq, np.exp)
-        else:
-            K = np.exp(-0.5 * sq)
-            slope = -0.5 * K
-        if self.scaled:
-            K *= theta["variance"]
-            slope *= theta["variance"]
+        K, slope = self._covariances(A @ A.T, size, size, theta)
 
         def gradient(weights: Array) -> tuple[Array, Array]:
             W = weights * slope  # symmetric, so the gradient in A is 4 (diag(W1) - W) A
@@ -139,6 +127,48 @@ class Stationary:
             return np.concatenate(parts), by_A / length
 
         return K, gradient
+
+    def cross(self, X: Array, theta: Arrays) -> Cross:
+        """Covariances of points with the rows of X."""
+        length = theta["lengthscale"]
+        centre = (X / length).mean(0)  # keeps the cancellation error of squared distances small
+        A = X / length - centre
+        size = np.einsum("ij,ij->i", A, A)
+
+        def covariances(Z: Array) -> tuple[Array, Callable[[Array], Array]]:
+            B = Z / length - centre
+            K, slope = self._covariances(B @ A.T, np.einsum("ij,ij->i", B, B), size, theta)
+
+            def gradient(weights: Array) -> Array:
+                W = weights * slope
+                return np.asarray((B * W.sum(1)[:, None] - W @ A) * (2.0 / length))
+
+            return K, gradient
+
+        return covariances
+
+    def _covariances(
+        self, products: Array, left: Array, right: Array, theta: Arrays
+    ) -> tuple[Array, Array]:
+        """Covariances (m, n) of scaled points, and their derivatives in the squared distances.
+
+        Of the points' products (m, n) and their squared lengths (m,) and (n,). In place: at 500
+        rows memory takes as long as arithmetic.
+        """
+        sq = products
+        sq *= -2.0
+        sq += right
+        sq += left[:, None]
+        np.maximum(sq, 0.0, out=sq)
+        if self.shape == "matern52":
+            K, slope = matern52_and_slope(sq, np.exp)
+        else:
+            K = np.exp(-0.5 * sq)
+            slope = -0.5 * K
+        if self.scaled:
+            K *= theta["variance"]
+            slope *= theta["variance"]
+        return K, slope
 
     def diag(self, X: Tensor, theta: Theta) -> Tensor:
         """Variances (n,)."""

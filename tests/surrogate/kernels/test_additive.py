@@ -48,24 +48,6 @@ def test_categories_are_at_distance_one_or_equal() -> None:
     assert K[0, 2] == pytest.approx(0.7 + 0.7 * math.exp(-0.5 * 0.36 / 0.16), rel=1e-12)
 
 
-@pytest.mark.parametrize("unordered", [(), (1, 3)])
-def test_gradient_in_closed_form_is_that_of_autograd(unordered: tuple[int, ...]) -> None:
-    kernel = Additive(GROUPS, unordered)
-    X = points(8, 0)
-    X[:, [1, 3]] = X[:, [1, 3]].round()
-    weights = points(8, 1, 8)
-    weights = weights + weights.T
-    logs = torch.tensor([0.4, 0.7], dtype=torch.float64).log().requires_grad_()
-    rows = X.clone().requires_grad_()
-    theta = {"lengthscale": logs[0].exp(), "variance": logs[1].exp()}
-    expected = torch.autograd.grad((weights * kernel(rows, rows, theta)).sum(), (logs, rows))
-    K, gradient = kernel.with_gradient(X.numpy(), {k: v.numpy() for k, v in THETA.items()})
-    np.testing.assert_allclose(K, kernel(X, X, THETA), atol=1e-12)
-    by_hypers, by_rows = gradient(weights.numpy())
-    np.testing.assert_allclose(by_hypers, expected[0], rtol=1e-9)
-    np.testing.assert_allclose(by_rows, expected[1], rtol=1e-9, atol=1e-12)
-
-
 def test_posterior_of_a_group_is_that_of_a_term_of_a_plain_sum() -> None:
     gp = process(Additive(GROUPS))
     terms = tuple(OnColumns(SE(len(g), ard=False, scaled=True), g) for g in GROUPS)

@@ -9,10 +9,6 @@ import pytest
 import torch
 from scipy.stats import norm
 
-from raybo.acquisition.closed_form import ClosedFormProjected
-from raybo.acquisition.functions import log_ei
-from raybo.acquisition.maximizers.base import with_gradient
-from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.base import Hyper, LogNormal
 from raybo.surrogate.kernels.projected import Projected
 from raybo.surrogate.kernels.stationary import SE, Matern52
@@ -63,24 +59,6 @@ def test_is_positive_semidefinite_and_agrees_with_its_diagonal(kernel: Projected
     np.testing.assert_allclose(K.diagonal(), kernel.diag(Z, theta), atol=1e-12)
 
 
-@each_kernel
-def test_the_gradient_in_closed_form_is_that_of_autograd(kernel: Projected) -> None:
-    X, W = points(7).requires_grad_(), torch.tensor(np.random.default_rng(2).random((7, 7)))
-    W = W + W.T
-    names = [h.name for h in kernel.hypers]
-    theta = theta_of(kernel)
-    logs = {name: theta[name].log().requires_grad_() for name in names}
-    total = (W * kernel(X, X, {name: log.exp() for name, log in logs.items()})).sum()
-    *by_logs, by_X = torch.autograd.grad(total, [*logs.values(), X])
-    arrays = {name: value.numpy() for name, value in theta.items()}
-    K, gradient = kernel.with_gradient(X.detach().numpy(), arrays)
-    np.testing.assert_allclose(K, kernel(X.detach(), X.detach(), theta), atol=1e-12)
-    expected = torch.cat([g.reshape(-1) for g in by_logs])
-    by_hypers, by_rows = gradient(W.numpy())
-    np.testing.assert_allclose(by_hypers, expected, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(by_rows, by_X, rtol=1e-7, atol=1e-9)
-
-
 def test_pickles_and_starts_inside_its_bounds() -> None:
     kernel = KERNELS["clipped"]
     assert pickle.loads(pickle.dumps(kernel)) == kernel
@@ -128,15 +106,3 @@ def test_a_fit_finds_the_rows_that_matter() -> None:
     along = found / np.linalg.norm(found, axis=1, keepdims=True)
     true = A / np.linalg.norm(A, axis=1, keepdims=True)
     np.testing.assert_allclose(np.abs(along @ true.T).max(0), 1.0, atol=0.02)
-
-
-@each_kernel
-def test_the_gradient_of_an_acquisition_is_that_of_autograd(kernel: Projected) -> None:
-    Z, y = points(9), torch.tensor(np.random.default_rng(0).standard_normal(9))
-    gp = GP.of(kernel, theta_of(kernel), Z, y)
-    best = gp.fitted().min()
-    at = points(5, seed=6).numpy()
-    found = with_gradient(ClosedFormProjected(gp, "log_ei", float(best)), at)
-    expected = with_gradient(lambda X: log_ei(gp.posterior(X), best), at)
-    np.testing.assert_allclose(found[0], expected[0], rtol=1e-9)
-    np.testing.assert_allclose(found[1], expected[1], rtol=1e-6, atol=1e-9)
