@@ -53,7 +53,7 @@ def mixed_kernel(
 
 def unordered_columns(space: AnySpace) -> tuple[int, ...]:
     """Columns whose values have no order."""
-    return tuple(i for i, c in enumerate(space.columns) if c.kind in ("categorical", "choice"))
+    return tuple(i for i, c in enumerate(space.columns) if not c.ordered)
 
 
 def fitted_gp(

@@ -162,5 +162,4 @@ def search_region(
 
 def grid_of(space: AnySpace, column: int) -> Array | None:
     """Positions of a discrete column's values, or None for one searched as continuous."""
-    unordered = space.columns[column].kind in ("categorical", "choice")
-    return space.grid(column, 10**6 if unordered else GRID_LIMIT)
+    return space.grid(column, GRID_LIMIT if space.columns[column].ordered else 10**6)

@@ -49,6 +49,11 @@ class Column:
         """One of "float", "int", "categorical", "choice"."""
         return self.parameter.kind
 
+    @property
+    def ordered(self) -> bool:
+        """Whether a value between two others means something."""
+        return self.kind in ("float", "int")
+
     def snap(self, u: Array) -> Array:
         """Return positions (any shape, in [0, 1]) moved to the values they decode to."""
         grid = self.parameter.grid

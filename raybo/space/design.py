@@ -24,13 +24,20 @@ def design_size(dim: int) -> int:
 
 
 def design_point(space: AnySpace, index: int, seed: int) -> Array:
-    """Return point number `index` of an initial design: the centre, then Sobol points.
+    """Return point number `index` of an initial design: the middle, then Sobol points.
 
-    Ranges are mostly drawn around what is known to work, and no Sobol point is near the centre of
+    Ranges are mostly drawn around what is known to work, and no Sobol point is near the middle of
     many dimensions. On a robot of 102 weights `auto` reached 264 without it (one seed), and
-    1,113 with it (median of ten; examples/RESULTS.md).
+    1,113 with it (median of ten; examples/RESULTS.md). Values without an order have no middle:
+    there it is a Sobol point, too.
     """
-    return centre(space) if index == 0 else sobol_point(space, index, seed)
+    if index:
+        return sobol_point(space, index, seed)
+    middle = np.full(len(space.columns), 0.5)
+    unordered = [i for i, column in enumerate(space.columns) if not column.ordered]
+    if unordered:
+        middle[unordered] = sobol_point(space, 0, seed)[unordered]
+    return space.nearest(space.snap(middle[None])[0])
 
 
 def sobol(space: AnySpace, n: int, seed: int, start: int = 0) -> Array:

@@ -12,8 +12,6 @@ from raybo.arrays import Array, Bools, Indices
 from raybo.errors import SpaceError
 from raybo.space.columns import Column, Config
 
-UNORDERED = ("categorical", "choice")
-
 
 class Encodes(Protocol):
     """What a list knows of its space."""
@@ -61,8 +59,7 @@ class Listed:
         self.definition = [known for _, known in found.values()]
         self.rows = np.array([row for row, _ in found.values()])
         self._values = [
-            np.unique(self.rows[:, c.index]) if c.kind in UNORDERED else None
-            for c in space.columns
+            None if c.ordered else np.unique(self.rows[:, c.index]) for c in space.columns
         ]
 
     @property

@@ -188,7 +188,7 @@ def plot_contour(sheet: Sheet) -> go.Figure:
     rows = np.repeat(sheet.rows[best][None], len(x) * len(y), axis=0)
     rows[:, across.index], rows[:, up.index] = np.tile(x, len(y)), np.repeat(y, len(x))
     z = sheet.mean(sheet.outcome.space.whole.snap(rows)).reshape(len(y), len(x))
-    cells = not (_is_ordered(across) and _is_ordered(up))
+    cells = not (across.ordered and up.ordered)
     figure = go.Figure(_picture(x, y, z, sheet.scale, sheet.outcome, cells=cells))
     aside, above = (_spread(column, len(sheet.rows)) for column in (across, up))
     here = sheet.active[:, across.index] & sheet.active[:, up.index]
@@ -248,7 +248,7 @@ def _slice(sheet: Sheet, column: Column) -> go.Figure:
             rows = np.repeat(sheet.rows[best][None], len(grid), axis=0)
             rows[:, column.index] = grid
             mean = sheet.mean(outcome.space.whole.snap(rows))
-            mode = "lines" if _is_ordered(column) else "markers"
+            mode = "lines" if column.ordered else "markers"
             mark = {"symbol": "line-ew", "size": 22, "line": {"color": GREY, "width": 2}}
             line = {"color": GREY, "width": 2}
             drawn = {"line": line} if mode == "lines" else {"marker": mark}
@@ -291,7 +291,7 @@ def success_slices(sheet: Sheet) -> list[go.Figure]:
 
 def _success(sheet: Sheet, column: Column, grid: Array, share: Array) -> go.Figure:
     figure = _framed("min")
-    mode = "lines" if _is_ordered(column) else "lines+markers"
+    mode = "lines" if column.ordered else "lines+markers"
     line = {"color": BLUE, "width": 2.5}
     figure.add_trace(go.Scatter(x=grid, y=share, mode=mode, name="probability", line=line))
     active = sheet.active[:, column.index]
@@ -753,14 +753,9 @@ def _ticks(column: Column) -> dict[str, Any]:
     return {**shown, "tickvals": [u for u, _ in ticks], "ticktext": texts}
 
 
-def _is_ordered(column: Column) -> bool:
-    """Whether a value between two others means something."""
-    return column.kind not in ("categorical", "choice")
-
-
 def _spread(column: Column, n: int) -> Array:
     """Small shifts, so that the trials of one category do not hide each other."""
-    if _is_ordered(column):
+    if column.ordered:
         return np.zeros(n)
     width = 0.25 / (column.parameter.cardinality or 1)
     return np.random.default_rng(column.index).uniform(-width, width, n)

@@ -337,7 +337,7 @@ def short(value: float) -> str:
 def column_ticks(column: Column) -> list[tuple[float, str]]:
     """Return positions on a column, with the texts of the values there."""
     parameter: Any = column.parameter
-    if column.kind in ("categorical", "choice"):
+    if not column.ordered:
         every = -(-parameter.cardinality // 12)
         values = [parameter.value(k) for k in range(0, parameter.cardinality, every)]
         return [(parameter.encode(v), str(v)) for v in values]

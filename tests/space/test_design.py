@@ -29,9 +29,16 @@ def test_sobol_point_is_one_element_of_the_sequence():
 
 
 def test_a_design_begins_with_the_centre_and_goes_on_with_the_sequence():
-    np.testing.assert_array_equal(design_point(SPACE, 0, 2), centre(SPACE))
+    space = Space({"a": Float(0, 1), "b": Int(1, 3)})
+    np.testing.assert_array_equal(design_point(space, 0, 2), centre(space))
     for i in (1, 64):
-        np.testing.assert_array_equal(design_point(SPACE, i, 2), sobol_point(SPACE, i, 2))
+        np.testing.assert_array_equal(design_point(space, i, 2), sobol_point(space, i, 2))
+
+
+def test_values_without_an_order_have_no_middle():
+    first = np.array([design_point(SPACE, 0, seed) for seed in range(20)])
+    np.testing.assert_array_equal(first[:, [0, 1, 3]], np.full((20, 3), 0.5))
+    assert set(first[:, 2]) == {0.25, 0.75}  # both branches
 
 
 def test_rows_are_those_that_studies_on_disk_were_begun_with():
