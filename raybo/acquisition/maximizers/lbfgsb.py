@@ -51,12 +51,18 @@ class Lbfgsb:
             return X, best
         if len(region.grids) == region.dim:
             return climb_grid(f, region, X, best, rng)
+        X, best = X.copy(), best.copy()
+        rows = np.arange(len(X))  # to be climbed from: those that a grid has moved
         for _ in range(self.rounds if region.grids else 1):
-            X, best = self._climb(lambda _: f, region, X, best)
+            x, gain = self._climb(lambda _: f, region, X[rows], best[rows])
             if region.walled:
-                X, best = climb_by_steps(f, region, X, best, rng)
-            if region.grids:
-                X, best = climb_grid(f, region, X, best, rng)
+                x, gain = climb_by_steps(f, region, x, gain, rng)
+            X[rows], best[rows] = (
+                climb_grid(f, region, x, gain, rng) if region.grids else (x, gain)
+            )
+            rows = rows[(X[rows] != x).any(axis=1)]
+            if not len(rows):
+                break
         return X, best
 
     def search_each(
