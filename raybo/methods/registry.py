@@ -45,6 +45,7 @@ METHODS: dict[str, dict[str, str]] = {
         "default": "raybo.methods.bock.default:Bock",
         "paper": "raybo.methods.bock.published:PublishedBock",
     },
+    "linear": {"default": "raybo.methods.linear.default:Linear"},
     "ridge": {"default": "raybo.methods.ridge.default:Ridge"},
     "bins": {"default": "raybo.methods.bins.default:Bins"},
     "local": {"default": "raybo.methods.local.default:Local"},

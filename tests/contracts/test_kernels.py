@@ -19,6 +19,7 @@ from raybo.surrogate.kernels.additive import Additive
 from raybo.surrogate.kernels.base import Kernel, OnColumns, Product, Sum
 from raybo.surrogate.kernels.hamming import Hamming
 from raybo.surrogate.kernels.projected import Projected
+from raybo.surrogate.kernels.spherical import Spherical
 from raybo.surrogate.kernels.stationary import SE, Matern52
 
 D = 3
@@ -39,6 +40,7 @@ KERNELS: dict[str, Kernel] = {
     "bock-not-warped": Cylindrical(D, degree=5, warp=False),
     "bock-default": Cylindrical(D, fades=True),
     "rembo-default": Projected(Matern52(2), D, clip=True),
+    "linear-default": Spherical(D),
     "ridge-default": Projected(Matern52(D, ard=False, scaled=True, lengthscale=1.0), D),
     "addtree-vertex": AtVertex(((2, 1, 2),), (0,), (1,)),
     "addtree-root": AtVertex((), (0, 1), ()),

@@ -62,6 +62,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
     "addgp-paper": ("addgp", PAPER, ("mixed",)),
     "rpp": ("rpp", SMALL, ALL),
     "rpp-paper": ("rpp", PAPER, ("constant",)),
+    "linear": ("linear", SMALL, ALL),
     "ridge": ("ridge", SMALL, ALL),
     "local": ("local", SMALL, ALL),
     "egp": ("egp", SMALL, ALL),

@@ -99,7 +99,7 @@ def configs(study: Study, numbers: Sequence[int], effort: Any) -> list[list[Any]
     return [[dict(trial.config) for trial in trials] for trials in asked]
 
 
-@pytest.mark.parametrize("method", ["auto", "bo", "egp", "local", "addgp", "ridge"])
+@pytest.mark.parametrize("method", ["auto", "bo", "egp", "local", "addgp", "ridge", "linear"])
 def test_one_point_is_that_of_ask_and_so_are_many_with_full_effort(method: str) -> None:
     space = Space({x: Float(0, 1) for x in "abc"})
     numbers = range(17, 20)
@@ -111,7 +111,7 @@ def test_one_point_is_that_of_ask_and_so_are_many_with_full_effort(method: str) 
     assert configs(study, [17], REDUCED) == [[alone]]
 
 
-@pytest.mark.parametrize("method", ["auto", "bo", "egp", "local", "addgp", "ridge"])
+@pytest.mark.parametrize("method", ["auto", "bo", "egp", "local", "addgp", "ridge", "linear"])
 def test_many_points_come_from_one_search_and_none_repeats(method: str) -> None:
     space = Space({"a": Float(0, 1), "b": Float(0, 1), "n": Int(1, 9)})
     [points] = configs(study_of(method, space), range(17, 27), LEAST)

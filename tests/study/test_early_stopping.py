@@ -157,7 +157,8 @@ def test_the_best_trial_is_a_complete_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "method", ["auto", "bo", "egp", "addgp", "addtree", "bock", "rembo", "rpp", "ridge", "local"]
+    "method",
+    ["auto", "bo", "egp", "addgp", "addtree", "bock", "rembo", "rpp", "ridge", "linear", "local"],
 )
 def test_every_method_learns_from_the_curves_of_unfinished_trials(method: str) -> None:
     space = {f"x{i}": Float(0, 1) for i in range(2)}

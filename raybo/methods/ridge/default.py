@@ -13,25 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.lazy import torch
-from raybo.methods.base import Data, Proposal, proposals_at
-from raybo.methods.in_turn import best_in_turn
-from raybo.methods.model import fitted_gp, with_pending
+from raybo.methods.base import Data, Proposal
+from raybo.methods.maxima import maxima
+from raybo.methods.model import fitted_gp
 from raybo.methods.options import check_count, require_ordered
-from raybo.methods.search import search_region, success_of, untried, weighed_acquisition
 from raybo.space.any_space import AnySpace
-from raybo.space.design import design_point, design_size
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.base import Theta
 from raybo.surrogate.kernels.projected import MORE_ITERATIONS, ROWS, Projected
 from raybo.surrogate.kernels.stationary import Matern52
-from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.map import NOISE_HYPER
 
 DIGITS = 6  # of exp(B) in a memo, which has D^2 entries; the fit knows fewer
@@ -56,21 +51,7 @@ class Ridge:
 
     def propose_many(self, data: Data, rngs: Sequence[np.random.Generator]) -> list[Proposal]:
         """Maxima of the log expected improvement, each given those before it."""
-        if data.needs_design(self.n_init or design_size(self.space.dim)):
-            return [Proposal(x=design_point(self.space, data.number, data.seed))]
-        data = data.thinned()
-        with one_thread():
-            gp, memo = self.model(data)
-            success = success_of(self.space, data)
-            gp = with_pending(gp, data, success.walls)
-            region = partial(search_region, self.space, data)
-            if len(rngs) > 1:
-                X = best_in_turn(gp, "log_ei", data, success, self.space, region, rngs)
-            else:
-                f = weighed_acquisition(gp, "log_ei", data, success)
-                search = Lbfgsb(data.effort.n_starts, data.effort.max_evaluations)
-                X = search(untried(f, self.space, data), region(rngs[0]), rngs[0])[None]
-        return proposals_at(X, memo | success.memo)
+        return maxima(self.space, self.n_init, self.model, data, rngs)
 
     def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
         """The process of the told rows, and what to remember of it."""

@@ -19,6 +19,7 @@ from raybo.surrogate.kernels.base import (
 )
 from raybo.surrogate.kernels.hamming import Hamming
 from raybo.surrogate.kernels.projected import Projected
+from raybo.surrogate.kernels.spherical import Spherical
 from raybo.surrogate.kernels.stationary import SE, Matern52
 
 DIM, CATEGORIES = 5, (1, 3)  # columns of the points, and which of them hold categories
@@ -27,6 +28,7 @@ KERNELS: dict[str, Kernel] = {
     "matern": Matern52(DIM),
     "matern, one length-scale": Matern52(DIM, ard=False, scaled=True),
     "se": SE(DIM, scaled=True),
+    "spherical": Spherical(DIM),
     "hamming": Hamming(DIM),
     "mixed": Product(
         (OnColumns(Matern52(3, scaled=True), (0, 2, 4)), OnColumns(Hamming(2), CATEGORIES))

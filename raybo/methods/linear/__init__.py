@@ -1,0 +1,1 @@
+"""A linear function on a sphere."""

@@ -1,0 +1,44 @@
+"""What methods with one model of the whole space propose: maxima of the expected improvement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
+from raybo.methods.base import Data, Proposal, proposals_at
+from raybo.methods.in_turn import best_in_turn
+from raybo.methods.model import with_pending
+from raybo.methods.search import search_region, success_of, untried, weighed_acquisition
+from raybo.space.any_space import AnySpace
+from raybo.space.design import design_point, design_size
+from raybo.surrogate.gp import GP
+from raybo.surrogate.linalg import one_thread
+
+
+def maxima(
+    space: AnySpace,
+    n_init: int | None,
+    model: Callable[[Data], tuple[GP, dict[str, Any]]],
+    data: Data,
+    rngs: Sequence[np.random.Generator],
+) -> list[Proposal]:
+    """Points of the design, then maxima of log EI under the model, each given those before it."""
+    if data.needs_design(n_init or design_size(space.dim)):
+        return [Proposal(x=design_point(space, data.number, data.seed))]
+    data = data.thinned()
+    with one_thread():
+        gp, memo = model(data)
+        success = success_of(space, data)
+        gp = with_pending(gp, data, success.walls)
+        region = partial(search_region, space, data)
+        if len(rngs) > 1:
+            X = best_in_turn(gp, "log_ei", data, success, space, region, rngs)
+        else:
+            f = weighed_acquisition(gp, "log_ei", data, success)
+            search = Lbfgsb(data.effort.n_starts, data.effort.max_evaluations)
+            X = search(untried(f, space, data), region(rngs[0]), rngs[0])[None]
+    return proposals_at(X, memo | success.memo)
