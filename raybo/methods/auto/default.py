@@ -26,6 +26,7 @@ from raybo.methods.base import NOTED, Data, Memo, Method, Proposal, ask_method
 from raybo.methods.bins.default import Bins
 from raybo.methods.bo.default import Bo
 from raybo.methods.egp.default import Egp
+from raybo.methods.linear.default import Linear
 from raybo.methods.local.default import Local
 from raybo.methods.model import Modelled, in_losses
 from raybo.methods.options import check_choice, check_count
@@ -40,6 +41,7 @@ logger = logging.getLogger(__name__)
 MEMBERS: dict[str, Callable[..., Modelled]] = {
     "bo": Bo,
     "local": Local,
+    "linear": Linear,
     "egp": Egp,
     "addtree": AddTree,
 }

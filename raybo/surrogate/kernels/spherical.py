@@ -78,7 +78,8 @@ class Spherical:
 def _on_sphere(A: Value, concatenate: Callable[[list[Value], int], Value]) -> Value:
     """Points (n, dim + 1) of the sphere for points A (n, dim) of the plane."""
     square = (A * A).sum(1)[:, None]
-    return concatenate([2.0 * A, square - 1.0], 1) / (square + 1.0)
+    on_sphere: Value = concatenate([2.0 * A, square - 1.0], 1) / (square + 1.0)
+    return on_sphere
 
 
 def _by_plane(A: Array, P: Array, by_P: Array) -> Array:
