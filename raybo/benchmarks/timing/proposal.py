@@ -2,10 +2,11 @@
 
     raybo bench proposal                        # both parts
     raybo bench proposal --times-only --quick
+    raybo bench proposal --times-only --timed ackley-53     # 50 switches and 3 numbers
 
-The first part is the mean time of 20 consecutive asks and tells in 20 dimensions, given 50, 200
-and 500 evaluated points, one thread each, in one process: by the clock and in CPU time, which
-also holds on a busy machine. The second part is the best value after 100 evaluations of five
+The first part is the mean time of 20 consecutive asks and tells in 20 dimensions, or on another
+problem, given 50, 200 and 500 evaluated points, one thread each, in one process: by the clock and
+in CPU time, which also holds on a busy machine. The second part is the best value after 100 evaluations of five
 functions.
 """
 
@@ -79,7 +80,8 @@ def time_asks(
     quick: bool = False,
     console: Console | None = None,
     sizes: Sequence[int] = SIZES,
-    clock: Callable[[str, int, int], Seconds] = time_ask,
+    problem: str = PROBLEM,
+    clock: Callable[..., Seconds] = time_ask,
 ) -> dict[tuple[str, int], Seconds]:
     """Measure and print the mean time per ask by tuner and number of points.
 
@@ -93,28 +95,33 @@ def time_asks(
         Where to print.
     sizes
         Numbers of evaluated points.
+    problem
+        Of whose space the points are.
     clock
-        Measures one tuner: (spec, n, asks) -> Seconds.
+        Measures one tuner: (spec, n, asks, problem) -> Seconds.
     """
     console = console or wide_console()
     for spec in specs:
         check_tuner(spec)
-        clock(spec, *_WARM_UP)
+        clock(spec, *_WARM_UP, problem)
     times = {}
     for n in sizes:
         for spec in specs:
-            seconds = clock(spec, n, QUICK_ASKS if quick and is_peer(spec) else ASKS)
+            seconds = clock(spec, n, QUICK_ASKS if quick and is_peer(spec) else ASKS, problem)
             times[spec, n] = seconds
             ratio = seconds.wall / times[specs[0], n].wall
             console.print(f"n={n}: {spec} {1000 * seconds.wall:.1f} ms per ask ({ratio:.1f}x)")
-    console.print(_table(times, specs, sizes))
+    console.print(_table(times, specs, sizes, problem))
     return times
 
 
 def _table(
-    times: dict[tuple[str, int], Seconds], specs: Sequence[str], sizes: Sequence[int]
+    times: dict[tuple[str, int], Seconds],
+    specs: Sequence[str],
+    sizes: Sequence[int],
+    problem: str,
 ) -> Table:
-    table = Table(title="time per ask in 20 dimensions, one thread, refits included")
+    table = Table(title=f"time per ask on {problem}, one thread, refits included")
     table.add_column("points", justify="right")
     for spec in specs:
         table.add_column(f"{spec}, ms", justify="right")
@@ -134,6 +141,7 @@ def _table(
 @click.command()
 @click.option("--times-only", is_flag=True, help="leave out the best values")
 @click.option("--quick", is_flag=True, help="time fewer asks of the peers")
+@click.option("--timed", default=PROBLEM, show_default=True, help="problem of the times")
 @click.option("--methods", help="comma-separated tuners; the first is compared with the others")
 @click.option("--seeds", type=click.IntRange(1), help="runs per tuner and problem")
 @click.option("--first-seed", type=click.IntRange(0), default=0, help="seeds start here")
@@ -142,10 +150,12 @@ def _table(
 @click.option("--results", type=click.Path(path_type=Path), help="JSON lines; continued if there")
 @click.option("--figure", type=click.Path(path_type=Path), help="HTML file with the curves")
 @click.option("--jobs", type=click.IntRange(1), default=1, help="processes for the best values")
-def command(times_only: bool, methods: str | None, quick: bool, **options: Any) -> None:
+def command(
+    times_only: bool, timed: str, methods: str | None, quick: bool, **options: Any
+) -> None:
     """Compare the time per ask, and the best values, with BoTorch and Optuna."""
     single_thread()
     task = proposal()
-    time_asks(split_specs(methods) if methods else task.tuners, quick=quick)
+    time_asks(split_specs(methods) if methods else task.tuners, quick=quick, problem=timed)
     if not times_only:
         run_task(task, methods, **options)

@@ -29,7 +29,7 @@ def test_time_ask_is_the_mean_over_the_asks():
 def test_times_are_printed_with_their_ratios():
     asked = []
 
-    def clock(spec, n, asks):
+    def clock(spec, n, asks, _):
         asked.append((spec, n, asks))
         factor = 3 if spec == "sobol" else 1
         return Seconds(n / 1000 * factor, n / 2000 * factor**2)
@@ -48,7 +48,7 @@ def test_quick_asks_the_peers_less_often():
     pytest.importorskip("optuna", reason="needs optuna")
     counts = {}
 
-    def clock(spec, _, asks):
+    def clock(spec, _, asks, __):
         counts[spec] = asks
         return Seconds(1.0, 1.0)
 
