@@ -6,8 +6,8 @@
 
 The first part is the mean time of 20 consecutive asks and tells in 20 dimensions, or on another
 problem, given 50, 200 and 500 evaluated points, one thread each, in one process: by the clock and
-in CPU time, which also holds on a busy machine. The second part is the best value after 100 evaluations of five
-functions.
+in CPU time, which also holds on a busy machine. The second part is the best value after 100
+evaluations of five functions.
 """
 
 from __future__ import annotations
