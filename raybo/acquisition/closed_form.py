@@ -20,7 +20,7 @@ from raybo.acquisition.functions import ACQUISITIONS, LOG_SQRT_2PI, SERIES_BELOW
 from raybo.arrays import Array, Indices
 from raybo.lazy import Tensor, torch
 from raybo.surrogate.gp import GP, LEAST_VARIANCE, Posterior
-from raybo.surrogate.kernels.base import its_gradient
+from raybo.surrogate.kernels.base import require_gradient
 
 
 class Score(NamedTuple):
@@ -43,7 +43,7 @@ class ClosedForm:
         self.level: float | Array = level
         self.seen: Indices | None = None  # how many rows points are given, as in `GP.posterior`
         theta = {name: value.numpy() for name, value in gp.theta.items()}
-        self.covariances = its_gradient(gp.kernel).cross(gp.X.numpy(), theta)
+        self.covariances = require_gradient(gp.kernel).cross(gp.X.numpy(), theta)
         self.variance = float(gp.kernel.diag(gp.X[:1], gp.theta))
         self.mean = float(gp.mean)
         self.alpha = gp.alpha.numpy()

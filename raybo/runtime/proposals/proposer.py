@@ -165,7 +165,7 @@ class ProposerActor:
         self.load(search)
 
     def load(self, search: Search) -> None:
-        """Load what the models of a study need, which `begin` has not to do then."""
+        """Load what the models of a study need, ahead of `begin` or in it."""
         if getattr(search.method, "reads_data", True):
             load_libraries()
 

@@ -114,7 +114,7 @@ def has_gradient(kernel: Kernel) -> TypeGuard[HasGradient]:
     return hasattr(kernel, "with_gradient") and all(map(has_gradient, parts))
 
 
-def its_gradient(kernel: Kernel) -> HasGradient:
+def require_gradient(kernel: Kernel) -> HasGradient:
     """The kernel, which must have gradients in closed form."""
     if not has_gradient(kernel):
         raise SurrogateError(f"a kernel with a gradient in closed form is needed, not {kernel}")
@@ -196,7 +196,7 @@ class Product:
     def with_gradient(self, X: Array, theta: Arrays) -> tuple[Array, Gradient]:
         """Covariances (n, n) of the rows of X, and their gradient, where the factors have one."""
         found = [
-            its_gradient(k).with_gradient(X, _part(theta, i)) for i, k in enumerate(self.parts)
+            require_gradient(k).with_gradient(X, _part(theta, i)) for i, k in enumerate(self.parts)
         ]
         factors = [K for K, _ in found]
 
@@ -211,7 +211,7 @@ class Product:
 
     def cross(self, X: Array, theta: Arrays) -> Cross:
         """Covariances of points with the rows of X, where the factors have a closed form."""
-        of = [its_gradient(k).cross(X, _part(theta, i)) for i, k in enumerate(self.parts)]
+        of = [require_gradient(k).cross(X, _part(theta, i)) for i, k in enumerate(self.parts)]
 
         def covariances(Z: Array) -> tuple[Array, Callable[[Array], Array]]:
             found = [factor(Z) for factor in of]
@@ -254,7 +254,7 @@ class OnColumns:
 
     def with_gradient(self, X: Array, theta: Arrays) -> tuple[Array, Gradient]:
         """Covariances (n, n) of the rows of X, and their gradient, where the kernel has one."""
-        K, of = its_gradient(self.kernel).with_gradient(X[:, list(self.columns)], theta)
+        K, of = require_gradient(self.kernel).with_gradient(X[:, list(self.columns)], theta)
 
         def gradient(weights: Array) -> tuple[Array, Array]:
             by_hypers, by_columns = of(weights)
@@ -264,7 +264,7 @@ class OnColumns:
 
     def cross(self, X: Array, theta: Arrays) -> Cross:
         """Covariances of points with the rows of X, where the kernel has a closed form."""
-        of = its_gradient(self.kernel).cross(X[:, list(self.columns)], theta)
+        of = require_gradient(self.kernel).cross(X[:, list(self.columns)], theta)
 
         def covariances(Z: Array) -> tuple[Array, Callable[[Array], Array]]:
             K, by_columns = of(Z[:, list(self.columns)])

@@ -16,7 +16,7 @@ import numpy as np
 from raybo.arrays import Array
 from raybo.lazy import Tensor, torch
 from raybo.surrogate.kernels.base import Arrays, Cross, Gradient, Hyper, Theta, Value
-from raybo.surrogate.kernels.stationary import Stationary
+from raybo.surrogate.kernels.stationary import Matern52
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Spherical:
         The paper divides its length-scales by a common one, of which it learns the share of the
         largest that makes sense, about sqrt(dim) as in `lengthscale_prior`.
         """
-        return Stationary(self.dim, "matern52", scaled=True).hypers
+        return Matern52(self.dim, scaled=True).hypers
 
     def __call__(self, X: Tensor, Z: Tensor, theta: Theta) -> Tensor:
         """Covariances (n, m)."""

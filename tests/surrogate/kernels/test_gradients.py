@@ -15,7 +15,7 @@ from raybo.surrogate.kernels.base import (
     Product,
     Sum,
     has_gradient,
-    its_gradient,
+    require_gradient,
 )
 from raybo.surrogate.kernels.hamming import Hamming
 from raybo.surrogate.kernels.projected import Projected
@@ -63,7 +63,7 @@ def arrays(logs: dict[str, Tensor]) -> dict[str, np.ndarray]:
 
 @each_kernel
 def test_of_a_fit(name: str) -> None:
-    kernel = its_gradient(KERNELS[name])
+    kernel = require_gradient(KERNELS[name])
     X, logs = points(7, 0).requires_grad_(), logs_of(kernel)
     W = torch.tensor(np.random.default_rng(2).random((7, 7)))
     W = W + W.T
@@ -82,7 +82,7 @@ def test_of_a_fit(name: str) -> None:
 
 @each_kernel
 def test_of_a_search(name: str) -> None:
-    kernel = its_gradient(KERNELS[name])
+    kernel = require_gradient(KERNELS[name])
     X, logs = points(7, 0), logs_of(kernel)
     cross = kernel.cross(X.numpy(), arrays(logs))
     for seed in (1, 4):  # what is prepared serves all points
@@ -101,4 +101,4 @@ def test_a_kernel_has_them_if_all_its_parts_have() -> None:
     assert not has_gradient(without)
     assert not has_gradient(Product((SE(2), OnColumns(without, (0, 1)))))
     with pytest.raises(SurrogateError, match="gradient in closed form is needed, not Sum"):
-        its_gradient(without)
+        require_gradient(without)
