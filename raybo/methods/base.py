@@ -250,9 +250,9 @@ class Proposal:
     memo: dict[str, Any] = field(default_factory=dict)
 
 
-def proposals_at(X: Array, memo: dict[str, Any]) -> list[Proposal]:
-    """Proposals of the rows X (k, d), the first of which notes what was learnt."""
-    return [Proposal(x=x, memo={} if i else memo) for i, x in enumerate(X)]
+def proposals_at(X: Array, learnt: Memo, each: Memo | None = None) -> list[Proposal]:
+    """Proposals of the rows X (k, d): the first notes what was learnt, all note `each`."""
+    return [Proposal(x=x, memo={**({} if i else learnt), **(each or {})}) for i, x in enumerate(X)]
 
 
 class Method(Protocol):

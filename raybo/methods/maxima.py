@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
+from raybo.acquisition.maximizers.base import Region
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.methods.base import Data, Proposal, proposals_at
 from raybo.methods.in_turn import best_in_turn
-from raybo.methods.model import with_pending
-from raybo.methods.search import search_region, success_of, untried, weighed_acquisition
+from raybo.methods.model import unordered_columns, with_pending
+from raybo.methods.search import (
+    Barred,
+    barred,
+    search_region,
+    success_of,
+    weighed_acquisition,
+)
+from raybo.methods.trust_region import trusted
 from raybo.space.any_space import AnySpace
 from raybo.space.design import design_point, design_size
 from raybo.surrogate.gp import GP
@@ -25,6 +32,7 @@ def maxima(
     model: Callable[[Data], tuple[GP, dict[str, Any]]],
     data: Data,
     rngs: Sequence[np.random.Generator],
+    trust_region: bool = False,
 ) -> list[Proposal]:
     """Points of the design, then maxima of log EI under the model, each given those before it."""
     if data.needs_design(n_init or design_size(space.dim)):
@@ -34,11 +42,16 @@ def maxima(
         gp, memo = model(data)
         success = success_of(space, data)
         gp = with_pending(gp, data, success.walls)
-        region = partial(search_region, space, data)
+        bars = barred(space, data)
+        trust = trusted(trust_region, data, unordered_columns(space), bars)
+
+        def region(rng: np.random.Generator) -> Region:
+            return trust.confine(search_region(space, data, rng), rng)
+
         if len(rngs) > 1:
             X = best_in_turn(gp, "log_ei", data, success, space, region, rngs)
         else:
-            f = weighed_acquisition(gp, "log_ei", data, success)
+            f = Barred(weighed_acquisition(gp, "log_ei", data, success), bars)
             search = Lbfgsb(data.effort.n_starts, data.effort.max_evaluations)
-            X = search(untried(f, space, data), region(rngs[0]), rngs[0])[None]
-    return proposals_at(X, memo | success.memo)
+            X = search(f, region(rngs[0]), rngs[0])[None]
+    return proposals_at(X, memo | success.memo, trust.memo)

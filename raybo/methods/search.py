@@ -10,7 +10,7 @@ import numpy as np
 
 from raybo.acquisition.closed_form import ClosedForm
 from raybo.acquisition.functions import ACQUISITIONS, exploration
-from raybo.acquisition.maximizers.base import Acquisition, Region, values
+from raybo.acquisition.maximizers.base import Acquisition, Region
 from raybo.acquisition.maximizers.elastic import Family, scale_lengthscales
 from raybo.acquisition.starts import around, spread
 from raybo.arrays import Array, Bools
@@ -21,6 +21,8 @@ from raybo.methods.model import incumbent, mixed_kernel, unordered_columns
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.base import has_gradient
+
+Bars = Callable[[Array], Bools]  # which rows (m, d) are not to be proposed
 
 LISTED = 4096  # rows of a list compared for a proposal, of a longer list drawn: time, memory
 GRID_LIMIT = 64  # values of a column tried one by one; more are continuous, to save time
@@ -69,17 +71,22 @@ def success_of(space: AnySpace, data: Data) -> Feasibility:
 
 def untried(f: Acquisition, space: AnySpace, data: Data) -> Acquisition:
     """`f`, with -inf at points that are not allowed or were tried before."""
-    return allowed(_new(f, data), space)
+    return Barred(f, barred(space, data))
 
 
-def _new(f: Acquisition, data: Data) -> Acquisition:
-    """`f`, with -inf at points that were tried before.
+def barred(space: AnySpace, data: Data) -> Bars:
+    """Which rows are not allowed or were tried before.
 
     Of a continuous space a search comes back to its corners to the last digit, and where values
     are noisy a model sees something to gain in the best point itself.
     """
     tried = {row.tobytes() for row in (*data.X, *data.failed, *data.pending)}
-    return Barred(f, lambda X: np.array([row.tobytes() in tried for row in X], dtype=bool))
+
+    def bars(X: Array) -> Bools:
+        seen = np.array([row.tobytes() in tried for row in X], dtype=bool)
+        return seen | ~space.allowed(X) if space.constrained else seen
+
+    return bars
 
 
 class Embeds(Protocol):
@@ -93,21 +100,16 @@ class Embeds(Protocol):
         """Rows (n, D) of the unit cube that the rows of Z (n, d) map to."""
 
 
-def untried_image(f: Acquisition, embedding: Embeds, data: Data, own: Data) -> Acquisition:
-    """`f` of points z, with -inf where their image is not allowed or was tried before.
+def barred_images(embedding: Embeds, data: Data, own: Data) -> Bars:
+    """Which points z have an image that is not allowed or was tried before.
 
     `own` holds the points whose images `data` holds; where images are too large to be made, the
     points stand for them.
     """
     if not embedding.space.dense:
-        return _new(f, own)
-    zero = untried(lambda X: X.new_zeros(len(X)), embedding.space, data)
-    return Barred(f, lambda Z: np.isneginf(values(zero, embedding.images(Z))))
-
-
-def allowed(f: Acquisition, space: AnySpace) -> Acquisition:
-    """`f`, with -inf at points that are not allowed."""
-    return Barred(f, lambda X: ~space.allowed(X)) if space.constrained else f
+        return barred(embedding.space, own)
+    bars = barred(embedding.space, data)
+    return lambda Z: bars(embedding.images(Z))
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class Barred:
     """An acquisition with -inf at some points."""
 
     f: Acquisition
-    bars: Callable[[Array], Bools]  # which rows (m, d)
+    bars: Bars
 
     def __call__(self, X: Tensor) -> Tensor:
         """Values (m,)."""

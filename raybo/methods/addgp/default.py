@@ -33,8 +33,15 @@ from raybo.methods.addgp.search import best_of_each_group, exploration_of
 from raybo.methods.base import Data, Proposal, proposals_at
 from raybo.methods.in_turn import best_in_turn
 from raybo.methods.model import fitted_gp, unordered_columns, with_pending
-from raybo.methods.options import check_count, check_seconds, require_flat
-from raybo.methods.search import search_region, success_of, untried, weighed_acquisition
+from raybo.methods.options import check_choice, check_count, check_seconds, require_flat
+from raybo.methods.search import (
+    Barred,
+    barred,
+    search_region,
+    success_of,
+    weighed_acquisition,
+)
+from raybo.methods.trust_region import trusted
 from raybo.space.any_space import AnySpace
 from raybo.space.design import design_point, design_size
 from raybo.surrogate.gp import GP
@@ -55,12 +62,14 @@ class AddGp:
     groups: Any = None  # lists of columns, by number or name, instead of learning them
     decomposition: str | None = None  # "learnt", or "random": drawn anew for every proposal
     seconds: float | None = None  # of search for each proposal, instead of one search
+    trust_region: bool = False  # whether only a part around the best point is searched
 
     lanes = 1
 
     def __post_init__(self) -> None:
         check_count("n_init", self.n_init)
         check_seconds(self.seconds)
+        check_choice("trust_region", self.trust_region, (True, False))
         require_flat("addgp", self.space)
         check_groups(self.space, self.group_size, self.groups, self.decomposition)
 
@@ -76,9 +85,11 @@ class AddGp:
             gp, memo = self.model(data)
             success = success_of(self.space, data)
             gp = with_pending(gp, data, success.walls)
+            bars = barred(self.space, data)
+            trust = trusted(self.trust_region, data, unordered_columns(self.space), bars)
 
             def region(rng: np.random.Generator) -> Region:
-                found = search_region(self.space, data, rng)
+                found = trust.confine(search_region(self.space, data, rng), rng)
                 best = best_of_each_group(gp, found.starts, exploration_of(gp, len(data.loss)))
                 return replace(
                     found, starts=np.concatenate([found.snap(best[None]), found.starts])
@@ -86,13 +97,13 @@ class AddGp:
 
             if len(rngs) > 1 and self.seconds is None:
                 X = best_in_turn(gp, "log_ei", data, success, self.space, region, rngs)
-                return proposals_at(X, memo | success.memo)
+                return proposals_at(X, memo | success.memo, trust.memo)
             f, rng = weighed_acquisition(gp, "log_ei", data, success), rngs[0]
             search: Maximizer = Lbfgsb(data.effort.n_starts, data.effort.max_evaluations)
             if self.seconds is not None:
                 search = Timed(search, lambda: region(rng).starts, self.seconds)
-            x = search(untried(f, self.space, data), region(rng), rng)
-        return [Proposal(x=x, memo=memo | success.memo)]
+            x = search(Barred(f, bars), region(rng), rng)
+        return proposals_at(x[None], memo | success.memo, trust.memo)
 
     def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
         """The process of the told rows, and what to remember of it."""

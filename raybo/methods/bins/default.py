@@ -27,7 +27,7 @@ from raybo.methods.in_turn import best_in_turn
 from raybo.methods.model import fitted_gp, with_pending
 from raybo.methods.options import check_count, require_unconditional
 from raybo.methods.rembo.embedding import require_embeddable
-from raybo.methods.search import untried_image, weighed_acquisition
+from raybo.methods.search import Barred, barred_images, weighed_acquisition
 from raybo.space.any_space import AnySpace
 from raybo.space.box import Box
 from raybo.space.design import design_size
@@ -91,7 +91,7 @@ class Bins:
                 )
             else:
                 f = weighed_acquisition(gp, "log_ei", own, success)
-                f = untried_image(f, bins, data, own)
+                f = Barred(f, barred_images(bins, data, own))
                 search = Lbfgsb(own.effort.n_starts, own.effort.max_evaluations)
                 U = search(f, bins.region(own, rngs[0]), rngs[0])[None]
         memo |= success.memo

@@ -22,15 +22,17 @@ from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.methods.base import Data, Proposal, proposals_at
 from raybo.methods.feasibility import Feasibility
 from raybo.methods.in_turn import best_in_turn
-from raybo.methods.model import fitted_gp, mixed_kernel, with_pending
+from raybo.methods.model import fitted_gp, mixed_kernel, unordered_columns, with_pending
 from raybo.methods.options import check_choice, check_count, check_device, require_columns
 from raybo.methods.search import (
     acquisition_family,
+    barred,
     search_region,
     success_of,
     untried,
     weighed_acquisition,
 )
+from raybo.methods.trust_region import trusted
 from raybo.space.any_space import AnySpace
 from raybo.space.design import design_point, design_size
 from raybo.surrogate.gp import GP
@@ -49,6 +51,7 @@ class Bo:
     n_init: int | None = None  # points of the design; columns + 2, at most 10, unless given
     acquisition: str = "log_ei"  # one of ACQUISITIONS
     maximizer: str = "lbfgsb"  # one of MAXIMIZERS
+    trust_region: bool = False  # whether only a part around the best point is searched
     device: str = "cpu"  # or "cuda"
 
     lanes = 1
@@ -58,6 +61,7 @@ class Bo:
         check_choice("maximizer", self.maximizer, MAXIMIZERS)
         check_count("n_init", self.n_init)
         check_device(self.device)
+        check_choice("trust_region", self.trust_region, (True, False))
         require_columns("bo", self.space)
 
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
@@ -73,16 +77,18 @@ class Bo:
             gp, memo = self.model(data)
             success = success_of(self.space, data)
             gp = with_pending(gp, data, success.walls)
+            bars = barred(self.space, data)
+            trust = trusted(self.trust_region, data, unordered_columns(self.space), bars)
 
             def region(rng: np.random.Generator) -> Region:
-                return search_region(self.space, data, rng, self.device)
+                return trust.confine(search_region(self.space, data, rng, self.device), rng)
 
             if len(rngs) > 1 and self.maximizer == "lbfgsb":
                 X = best_in_turn(gp, self.acquisition, data, success, self.space, region, rngs)
             else:
                 f = self._acquisition(data, success)
                 X = self._maximizer(gp, f, data)(f(gp), region(rng), rng)[None]
-        return proposals_at(X, memo | success.memo)
+        return proposals_at(X, memo | success.memo, trust.memo)
 
     def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
         """The process of the told rows, and what to remember of it.

@@ -33,7 +33,9 @@ from raybo.methods.bock.kernel import NOISE_HYPER, Cylindrical
 from raybo.methods.bock.options import check_options, refuse_boundary
 from raybo.methods.bock.samples import N_SAMPLES, mean_ei, sweep
 from raybo.methods.model import incumbent, standardized, with_pending
-from raybo.methods.search import search_region, success_of, untried
+from raybo.methods.options import check_choice
+from raybo.methods.search import Barred, barred, search_region, success_of
+from raybo.methods.trust_region import trusted
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.gp import GP
 from raybo.surrogate.linalg import one_thread
@@ -51,12 +53,14 @@ class Bock:
     warp: bool = True  # whether the radius is warped
     boundary: bool = False  # True is refused
     inference: str = "sample"  # or "map": one fit instead of ten samples, faster
+    trust_region: bool = False  # whether only a part around the best point is searched
 
     lanes = 1
 
     def __post_init__(self) -> None:
         check_options(self.space, self.n_init, self.degree, self.warp, self.inference)
         refuse_boundary(self.boundary)
+        check_choice("trust_region", self.trust_region, (True, False))
 
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
         """Maximum of the expected improvement, averaged over the hyperparameters."""
@@ -70,8 +74,10 @@ class Bock:
             gp = with_pending(gp, data, success.walls)
             f = success.weigh(mean_ei(gp.posterior, incumbent(gp, data), len(gp.X)))
             search = Lbfgsb(effort.n_starts, effort.max_evaluations)
-            x = search(untried(f, self.space, data), self._region(data, rng), rng)
-        return Proposal(x=x, memo=memo | success.memo)
+            bars = barred(self.space, data)
+            trust = trusted(self.trust_region, data, (), bars)
+            x = search(Barred(f, bars), trust.confine(self._region(data, rng), rng), rng)
+        return Proposal(x=x, memo={**memo, **success.memo, **trust.memo})
 
     def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
         """Processes of the told rows, one for each sample, and what to remember of them.

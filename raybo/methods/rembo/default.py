@@ -21,12 +21,13 @@ does not keep up with the workers.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from raybo.acquisition.maximizers.base import Acquisition, Maximizer
+from raybo.acquisition.maximizers.base import Acquisition, Maximizer, Region
 from raybo.acquisition.maximizers.cma import CmaEs
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.acquisition.maximizers.timed import Timed
@@ -38,7 +39,8 @@ from raybo.methods.options import check_choice, check_count, check_seconds, requ
 from raybo.methods.rembo.embedding import Embedding, require_embeddable
 from raybo.methods.rembo.features import require_few_values
 from raybo.methods.rembo.kernels import KERNELS, View, view_of
-from raybo.methods.search import acquisition_of, untried_image
+from raybo.methods.search import Barred, acquisition_of, barred_images
+from raybo.methods.trust_region import trusted
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.kernels.base import Kernel, Theta
 from raybo.surrogate.kernels.projected import MORE_ITERATIONS, ROWS, Projected
@@ -59,12 +61,14 @@ class Rembo:
     kernel: str | None = None  # one of KERNELS
     n_init: int | None = None  # points of the initial design of each embedding; d + 1 unless given
     seconds: float | None = None  # of search for each proposal, instead of one search
+    trust_region: bool = False  # whether only a part around the best point is searched
 
     def __post_init__(self) -> None:
         check_choice("kernel", self.kernel, (None, *KERNELS))
         for name in ("d", "k", "n_init"):
             check_count(name, getattr(self, name))
         check_seconds(self.seconds)
+        check_choice("trust_region", self.trust_region, (True, False))
         require_unconditional("rembo", self.space)
         require_embeddable(self.d, self.space)
         if self.kernel == "categorical":
@@ -92,10 +96,15 @@ class Rembo:
         with one_thread():
             success = embedding.success(own)
             f, view, memo = self._model(embedding, own, success.walls, rng)
-            f = untried_image(success.weigh(f), embedding, data, own)
-            region = embedding.region(own, own.effort.n_screened, rng)
-            z = self._maximizer(view, embedding, own, rng)(f, region, rng)
-        return embedding.proposal(z, memo | success.memo)
+            bars = barred_images(embedding, data, own)
+            trust = trusted(self.trust_region, own, (), bars)
+
+            def region() -> Region:
+                return trust.confine(embedding.region(own, own.effort.n_screened, rng), rng)
+
+            search = self._maximizer(view, own.effort, region)
+            z = search(Barred(success.weigh(f), bars), region(), rng)
+        return embedding.proposal(z, {**memo, **success.memo, **trust.memo})
 
     def _model(
         self, embedding: Embedding, data: Data, walls: Array, rng: np.random.Generator
@@ -115,17 +124,13 @@ class Rembo:
         features = view.features
         return (f if features is None else lambda Z: f(features(Z))), view, memo
 
-    def _maximizer(
-        self, view: View, embedding: Embedding, data: Data, rng: np.random.Generator
-    ) -> Maximizer:
-        effort = data.effort
+    def _maximizer(self, view: View, effort: Effort, region: Callable[[], Region]) -> Maximizer:
         search: Maximizer = Lbfgsb(effort.n_starts, effort.max_evaluations)
         if not view.smooth:
             search = CmaEs(effort.n_starts * effort.max_evaluations)
         if self.seconds is None:
             return search
-        n = effort.n_screened
-        return Timed(search, lambda: embedding.region(data, n, rng).starts, self.seconds)
+        return Timed(search, lambda: region().starts, self.seconds)
 
 
 def box_bound(d: int) -> float:

@@ -55,7 +55,7 @@ from raybo.methods.base import Data, Proposal, lane_of
 from raybo.methods.options import check_choice, check_count, require_unconditional
 from raybo.methods.rembo.embedding import Embedding, require_embeddable
 from raybo.methods.rembo.features import Features, images, indicators, require_few_values
-from raybo.methods.search import untried_image
+from raybo.methods.search import Barred, barred_images
 from raybo.space.any_space import AnySpace
 from raybo.surrogate.gp import GP, NOISE, add_noise
 from raybo.surrogate.kernels.stationary import SE
@@ -127,7 +127,7 @@ class PublishedRembo:
                 return torch.from_numpy(log_ei.with_gradient(features(Z).numpy())[0])
 
             success = embedding.success(own)
-            gain = untried_image(success.weigh(u), embedding, data, own)
+            gain = Barred(success.weigh(u), barred_images(embedding, data, own))
             region = embedding.region(own, STARTS, rng, n_best=1)
             budget = EVALUATIONS * (1 + self.dim)
             found = np.stack([m(budget)(gain, region, rng) for m in (Direct, CmaEs)])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from raybo.methods.local.default import Local
-from raybo.methods.local.trust_region import FAILURES, LENGTH
+from raybo.methods.trust_region import FAILURES, LENGTH
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical
 from raybo.space.space import Space

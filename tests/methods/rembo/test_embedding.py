@@ -11,7 +11,7 @@ import torch
 
 from raybo.methods.base import EFFORTS
 from raybo.methods.rembo.embedding import Embedding
-from raybo.methods.search import untried_image
+from raybo.methods.search import Barred, barred_images
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Float, Int
 from raybo.space.space import Space
@@ -92,7 +92,7 @@ def test_known_images_of_a_finite_space_are_excluded() -> None:
     embedding = Embedding(FINITE, 2, 4, 2.0)
     data = data_in(embedding, 3, pending=1)
     Z = embedding.from_cube(np.random.default_rng(5).random((60, 2)))
-    f = untried_image(lambda Z: Z.sum(1), embedding, data, embedding.data(data))
+    f = Barred(lambda Z: Z.sum(1), barred_images(embedding, data, embedding.data(data)))
     known = {row.tobytes() for row in (*data.X, *data.pending)}
     expected = [
         -np.inf if row.tobytes() in known else z.sum()
@@ -108,7 +108,7 @@ def test_points_that_were_tried_are_excluded(dim: int) -> None:
     embedding = Embedding(Box(dim), 2, 5, 50.0)
     data = data_in(embedding, 6)
     own = embedding.data(data)
-    tried = untried_image(lambda Z: Z.sum(1), embedding, data, own)
+    tried = Barred(lambda Z: Z.sum(1), barred_images(embedding, data, own))
 
     def f(Z: np.ndarray) -> np.ndarray:
         return tried(torch.tensor(Z)).numpy()
