@@ -19,9 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from raybo.acquisition.maximizers.base import Maximizer, Region
-from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
-from raybo.acquisition.maximizers.timed import Timed
+from raybo.acquisition.maximizers.base import Region
 from raybo.lazy import torch
 from raybo.methods.addgp.groups import (
     Learnt,
@@ -30,26 +28,22 @@ from raybo.methods.addgp.groups import (
     first_groups,
 )
 from raybo.methods.addgp.search import best_of_each_group, exploration_of
-from raybo.methods.base import Data, Proposal, proposals_at
-from raybo.methods.in_turn import best_in_turn
-from raybo.methods.model import fitted_gp, unordered_columns, with_pending
+from raybo.methods.base import Data, Proposal
+from raybo.methods.maxima import maxima
+from raybo.methods.model import fitted_gp, unordered_columns
 from raybo.methods.options import check_choice, check_count, check_seconds, require_flat
-from raybo.methods.search import (
-    Barred,
-    barred,
-    search_region,
-    success_of,
-    weighed_acquisition,
-)
-from raybo.methods.trust_region import trusted
 from raybo.space.any_space import AnySpace
-from raybo.space.design import design_point, design_size
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.additive import Additive, Groups
 from raybo.surrogate.kernels.base import Theta
-from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.map import FREE_NOISE, starting_theta
 from raybo.surrogate.outcomes import SHORT_TAIL, standardize
+
+
+def with_best_of_each_group(gp: GP, region: Region, n_told: int) -> Region:
+    """The region with another start: in each group of columns the best of its starts."""
+    best = best_of_each_group(gp, region.starts, exploration_of(gp, n_told))
+    return replace(region, starts=np.concatenate([region.snap(best[None]), region.starts]))
 
 
 @dataclass(frozen=True)
@@ -79,31 +73,16 @@ class AddGp:
 
     def propose_many(self, data: Data, rngs: Sequence[np.random.Generator]) -> list[Proposal]:
         """Maxima of the log expected improvement, each given those before it."""
-        if data.needs_design(self.n_init or design_size(self.space.dim)):
-            return [Proposal(x=design_point(self.space, data.number, data.seed))]
-        with one_thread():
-            gp, memo = self.model(data)
-            success = success_of(self.space, data)
-            gp = with_pending(gp, data, success.walls)
-            bars = barred(self.space, data)
-            trust = trusted(self.trust_region, data, unordered_columns(self.space), bars)
-
-            def region(rng: np.random.Generator) -> Region:
-                found = trust.confine(search_region(self.space, data, rng), rng)
-                best = best_of_each_group(gp, found.starts, exploration_of(gp, len(data.loss)))
-                return replace(
-                    found, starts=np.concatenate([found.snap(best[None]), found.starts])
-                )
-
-            if len(rngs) > 1 and self.seconds is None:
-                X = best_in_turn(gp, "log_ei", data, success, self.space, region, rngs)
-                return proposals_at(X, memo | success.memo, trust.memo)
-            f, rng = weighed_acquisition(gp, "log_ei", data, success), rngs[0]
-            search: Maximizer = Lbfgsb(data.effort.n_starts, data.effort.max_evaluations)
-            if self.seconds is not None:
-                search = Timed(search, lambda: region(rng).starts, self.seconds)
-            x = search(Barred(f, bars), region(rng), rng)
-        return proposals_at(x[None], memo | success.memo, trust.memo)
+        return maxima(
+            self.space,
+            self.n_init,
+            self.model,
+            data,
+            rngs,
+            seconds=self.seconds,
+            starts_of=with_best_of_each_group,
+            trust_region=self.trust_region,
+        )
 
     def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
         """The process of the told rows, and what to remember of it."""

@@ -12,18 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from raybo.acquisition.maximizers.base import Acquisition, Maximizer, Region
-from raybo.acquisition.maximizers.elastic import Elastic, largest_multiple
-from raybo.acquisition.maximizers.timed import Timed
-from raybo.methods.base import Data, Proposal, proposals_at
+from raybo.methods.base import Data, Proposal
 from raybo.methods.bo.default import ACQUISITIONS
-from raybo.methods.in_turn import best_in_turn
-from raybo.methods.model import fitted_gp, mixed_kernel, with_pending
+from raybo.methods.maxima import elastic, maxima
+from raybo.methods.model import fitted_gp, mixed_kernel
 from raybo.methods.options import (
     check_choice,
     check_count,
@@ -32,18 +28,9 @@ from raybo.methods.options import (
     check_seconds,
     require_flat,
 )
-from raybo.methods.search import (
-    acquisition_family,
-    search_region,
-    success_of,
-    untried,
-    weighed_acquisition,
-)
 from raybo.space.any_space import AnySpace
-from raybo.space.design import design_point, design_size
 from raybo.surrogate.gp import GP
 from raybo.surrogate.kernels.stationary import LENGTHSCALE_BOUNDS
-from raybo.surrogate.linalg import one_thread
 
 
 @dataclass(frozen=True)
@@ -82,32 +69,17 @@ class Egp:
         Several points are searched without the models of longer length-scales: each costs a
         Cholesky factor, and workers wait.
         """
-        if data.needs_design(self.n_init or design_size(self.space.dim)):
-            return [Proposal(x=design_point(self.space, data.number, data.seed))]
-        data, rng = data.thinned(), rngs[0]
-        with one_thread():
-            gp, memo = self.model(data)
-            success = success_of(self.space, data)
-            gp = with_pending(gp, data, success.walls)
-
-            def region(rng: np.random.Generator) -> Region:
-                return search_region(self.space, data, rng, self.device)
-
-            if len(rngs) > 1 and self.seconds is None:
-                X = best_in_turn(gp, self.acquisition, data, success, self.space, region, rngs)
-                return proposals_at(X, memo | success.memo)
-
-            def f(gp: GP) -> Acquisition:
-                gain = weighed_acquisition(gp, self.acquisition, data, success)
-                return untried(gain, self.space, data)
-
-            family = cache(acquisition_family(gp, f))
-            search: Maximizer = Elastic(family, largest_multiple(gp), data.effort.n_starts)
-            starts = region(rng)
-            if self.seconds is not None:
-                search = Timed(search, lambda: region(rng).starts, self.seconds)
-            x = search(f(gp), starts, rng)
-        return [Proposal(x=x, memo=memo | success.memo)]
+        return maxima(
+            self.space,
+            self.n_init,
+            self.model,
+            data,
+            rngs,
+            acquisition=self.acquisition,
+            search_of=elastic,
+            seconds=self.seconds,
+            device=self.device,
+        )
 
     def model(self, data: Data) -> tuple[GP, dict[str, Any]]:
         """The process of the told rows, and what to remember of it."""
