@@ -71,6 +71,8 @@ class Data:
     spread: Array = field(default_factory=_no_values)
     n_running: int = 0  # told points that are pending, too: their trials have reported
     dropped_memos: tuple[Memo, ...] = ()  # of told points that are too many for the effort
+    first: int = 0  # number of the first trial of this search
+    earlier: Array = field(default_factory=_no_rows)  # (e, d) points of the searches before it
     # Results of earlier proposals of this process, to be reused; may be empty at any time, and
     # changes a proposal by rounding at most.
     cache: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
@@ -259,7 +261,8 @@ class Method(Protocol):
     """A search method, built once per study as `Class(space, **options)`; `self` never changes.
 
     One with `reads_data = False` is given no trials, so that its proposals cost the same after
-    ten trials and after ten thousand. One with `propose_many(data, rngs)` is asked for several
+    ten trials and after ten thousand. One with `restarts = True` is given those of its present
+    search only (raybo/study/restarts.py). One with `propose_many(data, rngs)` is asked for several
     points at a time where workers wait for them; it returns at least one, the first of `rngs` is
     for the first of them, and with one generator it does what `propose` does.
     """

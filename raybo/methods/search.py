@@ -80,7 +80,7 @@ def barred(space: AnySpace, data: Data) -> Bars:
     Of a continuous space a search comes back to its corners to the last digit, and where values
     are noisy a model sees something to gain in the best point itself.
     """
-    tried = {row.tobytes() for row in (*data.X, *data.failed, *data.pending)}
+    tried = {row.tobytes() for row in (*data.X, *data.failed, *data.pending, *data.earlier)}
 
     def bars(X: Array) -> Bools:
         seen = np.array([row.tobytes() in tried for row in X], dtype=bool)

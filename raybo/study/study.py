@@ -21,6 +21,7 @@ from raybo.methods.base import FULL, Data, Effort, Method, Proposal, ask_method,
 from raybo.space.any_space import AnySpace
 from raybo.study.curves import Course, course_of, expected_losses
 from raybo.study.objective import Objective, finite_number
+from raybo.study.restarts import RESTART, has_ended
 from raybo.study.scalarisation import draw_weights, scalarised
 from raybo.study.steps import Steps, checked_step
 from raybo.study.trial import SAYS_NOTHING, SAYS_SOMETHING, State, Trial, TrialRecord, best_of
@@ -106,7 +107,7 @@ class Study:
         With less than full effort a method takes less care and less time.
         """
         number = self.next_number if number is None else number
-        return self._ask([number], self.data(number, effort))[0]
+        return self._ask([number], self._search(number, effort))[0]
 
     def ask_many(self, numbers: Sequence[int], effort: Effort = FULL) -> Iterator[list[Trial]]:
         """Propose these trials of one lane, some at a time, with no result between them.
@@ -117,7 +118,7 @@ class Study:
         if effort == FULL or weighs or not self._reads_data:
             yield from ([self.ask(number, effort)] for number in numbers)
             return
-        data, left = self.data(numbers[0], effort), list(numbers)
+        data, left = self._search(numbers[0], effort), list(numbers)
         while left:
             trials = self._ask(left[:MOST_AT_ONCE], data)
             del left[: len(trials)]
@@ -139,15 +140,18 @@ class Study:
             text = "trial %d is a random point, since the model failed: %s"
             logger.warning(text, numbers[0], error)
             proposals = [Proposal(config=self.space.draw(rngs[0]))]
+        noted = {RESTART: data.first} if data.first else {}
         return [
-            self._add(number, proposal, rng)
+            self._add(number, proposal, rng, noted)
             for number, proposal, rng in zip(numbers, proposals, rngs, strict=False)
         ]
 
-    def _add(self, number: int, proposal: Proposal, rng: np.random.Generator) -> Trial:
+    def _add(
+        self, number: int, proposal: Proposal, rng: np.random.Generator, noted: dict[str, Any]
+    ) -> Trial:
         """Add the trial of a proposal, or of another point near it if it cannot be evaluated."""
         config = self.space.decode(proposal.x) if proposal.config is None else proposal.config
-        memo = dict(proposal.memo)
+        memo = {**proposal.memo, **noted}
         moved = self._allowed(config)
         if self._key(moved) in self._seen:
             moved = self._fresh_config(rng)
@@ -317,12 +321,27 @@ class Study:
             raise StudyError(f"trial {number} was already told ({how}); a trial is told once")
         return trial
 
-    def data(self, number: int, effort: Effort = FULL) -> Data:
-        """Return all that the method may look at when it proposes trial `number`."""
+    def _search(self, number: int, effort: Effort) -> Data:
+        """What the present search knows: where the last one has ended, nothing."""
+        if not self._restarts:
+            return self.data(number, effort)
+        first = max((t.memo.get(RESTART, 0) for t in self.trials.values()), default=0)
+        data = self.data(number, effort, first)
+        return self.data(number, effort, number) if has_ended(data) else data
+
+    @property
+    def _restarts(self) -> bool:
+        """Whether there is one search at a time, and one thing to minimise."""
+        return getattr(self.method, "restarts", False) and not self.objective.others
+
+    def data(self, number: int, effort: Effort = FULL, first: int = 0) -> Data:
+        """Return all that is known when trial `number` is proposed, from trial `first` on."""
         lanes = self.method.lanes
         own = lane_of(number, lanes)
         trials = self.trials.values() if self._reads_data else ()
         lane = [t for t in trials if lanes == 1 or lane_of(t.number, lanes) == own]
+        earlier = [t for t in lane if t.number < first and self._is_tried(t)] if first else []
+        lane = [t for t in lane if t.number >= first] if first else lane
         done = State.DONE  # looked up once: there may be very many trials
         others = [t for t in lane if t.state is not done]
         told = [t for t in lane if t.state is done or self.is_told(t)]
@@ -343,6 +362,8 @@ class Study:
             failed_memos=tuple(t.memo for t in failed),
             spread=spread,
             n_running=sum(self.is_told(t) for t in pending),
+            first=first,
+            earlier=self._stack(earlier),
             cache=self._cache,
         )
         return data.without_fits() if self.objective.others else data

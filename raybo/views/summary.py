@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from raybo.space.columns import Column
 from raybo.study.curves import course_of, expected_losses
 from raybo.study.objective import Objective
 from raybo.study.outcome import Outcome, flat_config
-from raybo.study.trial import State, Trial
+from raybo.study.restarts import RESTART
+from raybo.study.trial import State, Trial, best_of
 
 if TYPE_CHECKING:
     from raybo.methods.feasibility import Feasibility
@@ -443,6 +445,17 @@ class Lane:
     values: Array  # (n,)
     numbers: tuple[int, ...]
     clipped: float  # mean share of the coordinates that lay outside the box
+
+
+def searches(outcome: Outcome) -> dict[int, float | None]:
+    """Return the best value of each search of a study, by the number of its first trial."""
+    firsts = sorted({0, *(t.memo[RESTART] for t in outcome.trials if RESTART in t.memo)})
+    found: dict[int, float | None] = {}
+    for first, end in pairwise([*firsts, math.inf]):
+        own = [t for t in outcome.trials if first <= t.number < end]
+        best = best_of(own, outcome.goal)
+        found[int(first)] = best.value if best else None
+    return found
 
 
 def lanes(outcome: Outcome) -> list[Lane]:

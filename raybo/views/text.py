@@ -13,11 +13,13 @@ from typing import Any
 from raybo.space.vector import Vector
 from raybo.study.outcome import Outcome, flat_config
 from raybo.study.trial import Trial
+from raybo.views.summary import searches
 
 EXACT_COORDINATES = 1000  # a vector with more coordinates is shown by how they are computed
 _LINE_CHARACTERS = 60  # of a config in one line
 _NOTEBOOK_ROWS = 10  # best trials in a notebook
 _LIST_ENTRIES = 30  # a longer list is cut
+_SEARCHES = 5  # shown, the last ones
 
 
 def number(value: float) -> str:
@@ -87,7 +89,7 @@ def outcome_text(outcome: Outcome) -> str:
     if best is not None:
         lines.append(f"  best value {best.value:.6g} ({outcome.mode}) at trial {best.number}")
         lines += ["", indent(python_text(outcome, best), "    "), ""]
-    lines.append(f"  kept in {outcome.location}")
+    lines += [*_searches(outcome), f"  kept in {outcome.location}"]
     return "\n".join(lines)
 
 
@@ -132,6 +134,18 @@ def json_text(outcome: Outcome, trial: Trial) -> str:
 def shorten(text: str, length: int) -> str:
     """Return `text`, cut to `length` characters."""
     return text if len(text) <= length else text[: length - 3] + "..."
+
+
+def _searches(outcome: Outcome) -> list[str]:
+    """Return a line on what came of each search, where one ended and another began."""
+    found = searches(outcome)
+    if len(found) == 1:
+        return []
+    latest = list(found.items())[-_SEARCHES:]
+    parts = [f"{first}: {'-' if v is None else number(v)}" for first, v in latest]
+    dots = "... " if len(found) > _SEARCHES else ""
+    text = f"{len(found)} searches, one after another; first trial and best value of each: "
+    return [f"  {text}{dots}{', '.join(parts)}"]
 
 
 def _headline(outcome: Outcome) -> str:

@@ -166,7 +166,7 @@ def test_predictions_are_in_units_of_the_objective(method: str, mode: str) -> No
     opt = Optimizer({"x": Float(0, 1)}, method, mode)
     for x in (0.0, 1.0):  # between which it predicts
         opt.add({"x": x}, f({"x": x}))
-    for _ in range(12):
+    for _ in range(8):
         trial = opt.ask()
         opt.tell(trial, f(trial.config))
     configs = [{"x": x} for x in (0.1, 0.35, 0.8)]

@@ -14,6 +14,7 @@ from raybo.space.box import Box
 from raybo.space.parameters import Categorical, Float, Int
 from raybo.space.space import Space
 from raybo.study.optimizer import Optimizer
+from raybo.study.restarts import RESTART
 from raybo.study.trial import State, Trial
 from raybo.views import plots, summary
 from raybo.views.summary import Scale, Sheet, column_ticks, round_numbers, short
@@ -201,6 +202,26 @@ def test_failures_that_differ_by_numbers_are_grouped(make_result: Make) -> None:
     ]
     texts = [(r.text, len(r.trials)) for r in summary.failures(replace(result, trials=named))]
     assert texts == [("out of memory: 7.5 GB", 2), (reason.text, 2)]
+
+
+def test_the_searches_of_a_study_are_told_apart(make_result: Make) -> None:
+    values = [3.0, 1.0, 2.0, None, 0.5, 0.7, 4.0]
+    noted: list[dict[str, int]] = [{}, {}, {}, {RESTART: 3}, {}, {RESTART: 3}, {RESTART: 6}]
+    trials = [
+        Trial(i, {"x": 0.1 * i}, value, State.FAILED if value is None else State.DONE, memo=memo)
+        for i, (value, memo) in enumerate(zip(values, noted, strict=True))
+    ]
+    space = Space({"x": Float(0, 1)})
+    result = replace(make_result(1), space=space, trials=trials)
+    assert summary.searches(result) == {0: 1.0, 3: 0.5, 6: 4.0}
+    assert "3 searches, one after another" in str(result)
+    assert "0: 1, 3: 0.5, 6: 4" in str(result)
+    lines = [shape.x0 for shape in plots.plot_history(Sheet(result)).layout.shapes]
+    assert lines == [2.5, 5.5]
+    whole = make_result(8)
+    assert list(summary.searches(whole)) == [0]
+    assert "searches" not in str(whole)
+    assert not plots.plot_history(Sheet(whole)).layout.shapes
 
 
 def test_lanes_hold_the_points_of_each_embedding(make_result: Make) -> None:

@@ -77,6 +77,11 @@ class Auto:
         """One, or as many as the only method has."""
         return 1 if self.only is None else self.only.lanes
 
+    @property
+    def restarts(self) -> bool:
+        """Whether the members search together."""
+        return self.only is None
+
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
         """Next point of a member drawn by its share."""
         return self.propose_many(data, [rng])[0]

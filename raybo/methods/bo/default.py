@@ -41,6 +41,7 @@ class Bo:
     device: str = "cpu"  # or "cuda"
 
     lanes = 1
+    restarts = True
 
     def __post_init__(self) -> None:
         check_choice("acquisition", self.acquisition, ACQUISITIONS)

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from raybo.methods.base import LEAST, Data, Proposal
+from raybo.methods.registry import build_method
+from raybo.space.box import Box
+from raybo.space.parameters import Float, Int
+from raybo.space.space import Space
+from raybo.study.objective import Objective
+from raybo.study.optimizer import Optimizer
+from raybo.study.restarts import RESTART, has_ended
+from raybo.study.study import Study
+
+SPACE = Space({"x": Float(0, 1), "y": Float(0, 1)})  # a design of four
+
+
+class Spy:
+    """A method that keeps what it was shown."""
+
+    lanes = 1
+
+    def __init__(self, space: Space, restarts: bool = True) -> None:
+        self.space, self.restarts = space, restarts
+        self.seen: list[Data] = []
+
+    def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
+        self.seen.append(data)
+        return Proposal(x=rng.random(self.space.dim), memo={"number": data.number})
+
+
+def data_of(losses: Iterable[float], **changes: Any) -> Data:
+    loss = np.array(list(losses), dtype=float)
+    X = np.random.default_rng(0).random((len(loss), 2))
+    empty: tuple[dict[str, Any], ...] = ()
+    data = Data(len(loss), 0, X, loss, ({},) * len(loss), np.empty((0, 2)), empty)
+    return replace(data, **changes)
+
+
+def told(study: Study, values: Iterable[float]) -> None:
+    for value in values:
+        study.tell(study.ask().number, value)
+
+
+def test_a_search_has_ended_when_as_many_results_as_a_design_are_alike() -> None:
+    assert has_ended(data_of([3, 4, 2, 5, 1, 1, 1, 1]))
+    assert has_ended(data_of([3, 4, 2, 5, 1, 1 + 1e-5, 1 - 1e-5, 1]))
+    assert not has_ended(data_of([3, 4, 2, 5, 1, 1, 1, 1.1]))  # not yet
+    assert not has_ended(data_of([3, 4, 2, 5, 2, 1, 1, 1]))  # one fewer
+    assert not has_ended(data_of([3, 4, 2, 5, 1, 3, 3, 3, 3]))  # alike, and not the best
+    assert not has_ended(data_of([1, 1, 1, 1, 1, 1, 1, 1, 1]))  # nothing was gained
+    assert not has_ended(data_of([]))
+    assert not has_ended(data_of([1.7e308, -1.7e308, 1.7e308, 0, 1, 2, 3, 4]))
+
+
+def test_noise_and_results_that_do_not_count_end_no_search() -> None:
+    rng = np.random.default_rng(1)
+    assert not any(
+        has_ended(data_of([3, 4, 2, 5, *rng.normal(1.0, 0.01, n)])) for n in range(4, 200)
+    )
+    losses = [3, 4, 2, 5, 1, 1, 1, 1]
+    expected = np.array([0.0] * 7 + [0.5])  # the last trial has not finished
+    assert not has_ended(data_of(losses, spread=expected))
+    assert not has_ended(data_of(losses, spread=np.ones(8)))
+    beyond = np.array([[0.0]] * 7 + [[1.0]])  # the last one breaks a bound
+    assert not has_ended(data_of(losses, excess=beyond))
+    assert not has_ended(data_of(losses, excess=np.ones((8, 1))))
+
+
+def test_the_next_search_knows_its_own_trials_and_where_the_last_one_was() -> None:
+    spy = Spy(SPACE)
+    study = Study(SPACE, spy)
+    told(study, [3, 4, 2, 5, 1, 1, 1])
+    late = study.ask()  # still pending when the search ends
+    told(study, [1])
+    first = study.ask()
+    assert (spy.seen[-1].n_rows, spy.seen[-1].first) == (0, first.number)
+    assert first.memo == {"number": 9, RESTART: 9}
+    study.tell(late.number, 1.0)
+    study.tell(first.number, 7.0)
+    study.add(replace(study.ask(), number=11, memo={}))  # a point of the user
+    study.tell(11, 6.0)
+    assert study.ask().memo[RESTART] == 9
+    np.testing.assert_array_equal(spy.seen[-1].loss, [7.0, 6.0])
+    assert [memo["number"] for memo in spy.seen[-1].pending_memos] == [10]
+    assert len(spy.seen[-1].earlier) == 9
+    assert study.data(13).n_told == 11  # for whoever asks what is known
+    assert study.best is not None
+    assert study.best.value == 1.0
+
+
+def test_points_proposed_together_belong_to_the_search_that_has_begun() -> None:
+    spy = Spy(SPACE)
+    study = Study(SPACE, spy)
+    told(study, [3, 4, 2, 5, 1, 1, 1, 1])
+    trials = [t for some in study.ask_many([8, 9, 10], LEAST) for t in some]
+    assert [t.memo[RESTART] for t in trials] == [8, 8, 8]
+    assert [data.n_rows for data in spy.seen[-3:]] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("why", ["the method", "two metrics"])
+def test_some_studies_are_one_search(why: str) -> None:
+    spy = Spy(SPACE, restarts=why != "the method")
+    others = {"b": "min"} if why == "two metrics" else {}
+    study = Study(SPACE, spy, Objective(others=others))
+    for value in [3, 4, 2, 5, 1, 1, 1, 1, 1]:
+        study.tell(study.ask().number, value, {"b": value})
+    study.ask()
+    assert spy.seen[-1].n_told == 9
+
+
+def test_a_search_of_few_points_leaves_out_those_of_the_searches_before() -> None:
+    space = Space({"a": Int(0, 9), "b": Int(0, 9)})
+    study = Study(space, build_method("bo", space))
+    for _ in range(100):
+        trial = study.ask()
+        study.tell(trial.number, float(min(trial.config["a"], 1)))
+        assert not trial.memo.get("replaced")
+    assert any(RESTART in trial.memo for trial in study.trials.values())
+
+
+def test_auto_restarts_unless_it_leaves_the_space_to_another_method() -> None:
+    assert build_method("auto", SPACE).restarts  # type: ignore[attr-defined]
+    assert not build_method("auto", Box(10**6)).restarts  # type: ignore[attr-defined]
+    for name in ("rembo", "random"):
+        assert not getattr(build_method(name, SPACE), "restarts", False)
+    assert not getattr(build_method("bo", SPACE, {"preset": "paper"}), "restarts", False)
+
+
+def test_a_resumed_study_goes_on_in_the_search_that_it_was_in() -> None:
+    def value(config: dict[str, Any]) -> float:  # two valleys, the wider one less deep
+        far, near = (sum((config[n] - at) ** 2 for n in "xy") for at in (0.2, 0.9))
+        return float(min(far, 0.1 + near / 4.0))
+
+    whole = Optimizer(SPACE, method="bo", seed=3)
+    parts = Optimizer(SPACE, method="bo", seed=3)
+    for i in range(60):
+        if i in (25, 45):
+            parts = Optimizer.from_state(json.loads(json.dumps(parts.state())))
+        for opt in (whole, parts):
+            trial = opt.ask()
+            opt.tell(trial.number, value(trial.config))
+    memos = [[t.memo.get(RESTART) for t in opt.trials] for opt in (whole, parts)]
+    assert memos[0] == memos[1]
+    assert len(set(memos[0])) > 1
