@@ -50,7 +50,7 @@ def told(study: Study, values: Iterable[float]) -> None:
 
 def test_a_search_has_ended_when_as_many_results_as_a_design_are_alike() -> None:
     assert has_ended(data_of([3, 4, 2, 5, 1, 1, 1, 1]))
-    assert has_ended(data_of([3, 4, 2, 5, 1, 1 + 1e-5, 1 - 1e-5, 1]))
+    assert has_ended(data_of([3, 4, 2, 5, 1, 1 + 1e-6, 1 - 1e-6, 1]))
     assert not has_ended(data_of([3, 4, 2, 5, 1, 1, 1, 1.1]))  # not yet
     assert not has_ended(data_of([3, 4, 2, 5, 2, 1, 1, 1]))  # one fewer
     assert not has_ended(data_of([3, 4, 2, 5, 1, 3, 3, 3, 3]))  # alike, and not the best
