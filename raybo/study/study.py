@@ -331,8 +331,9 @@ class Study:
 
     @property
     def _restarts(self) -> bool:
-        """Whether there is one search at a time, and one thing to minimise."""
-        return getattr(self.method, "restarts", False) and not self.objective.others
+        """Whether one search follows another; they need one thing to minimise, and room."""
+        endless = self.space.cardinality is None and not self.objective.others
+        return endless and getattr(self.method, "restarts", False)
 
     def data(self, number: int, effort: Effort = FULL, first: int = 0) -> Data:
         """Return all that is known when trial `number` is proposed, from trial `first` on."""
