@@ -698,7 +698,8 @@ def test_the_demo_runs_and_starts_ray(folder: Path) -> None:
 def test_methods_are_listed_with_options_and_defaults() -> None:
     lines = invoke("methods").output.splitlines()
     (line,) = [line for line in lines if line.startswith("bo ") and "preset" not in line]
-    assert line.split(maxsplit=1)[1] == "n_init, acquisition=log_ei, maximizer=lbfgsb, device=cpu"
+    options = "n_init, acquisition=log_ei, maximizer=lbfgsb, trust_region=False, device=cpu"
+    assert line.split(maxsplit=1)[1] == options
     assert any(line.startswith("rembo preset=paper") for line in lines)
 
 

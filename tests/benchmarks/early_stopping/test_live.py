@@ -19,7 +19,7 @@ SECONDS = 0.01  # of an epoch
 
 
 @pytest.fixture
-def ends(monkeypatch: pytest.MonkeyPatch) -> list[Connection]:
+def ends(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Connection]]:
     """Two that train, as threads: 27 epochs of a hundredth of a second, ever better."""
 
     def accuracies(config: Any, device: str) -> Iterator[float]:
@@ -30,9 +30,17 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> list[Connection]:
 
     monkeypatch.setattr(live, "accuracies", accuracies)
     pipes = [Pipe() for _ in range(2)]
-    for _, theirs in pipes:
-        threading.Thread(target=live.train_forever, args=(theirs, "nowhere"), daemon=True).start()
-    return [ours for ours, _ in pipes]
+    threads = [
+        threading.Thread(target=live.train_forever, args=(theirs, "nowhere"), daemon=True)
+        for _, theirs in pipes
+    ]
+    for thread in threads:
+        thread.start()
+    yield [ours for ours, _ in pipes]
+    for ours, _ in pipes:
+        ours.close()
+    for thread in threads:  # before `accuracies` is the real one again
+        thread.join()
 
 
 def test_all_trainings_run_to_their_end_without_a_rule(ends: list[Connection]) -> None:

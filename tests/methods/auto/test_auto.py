@@ -83,7 +83,7 @@ def run(space: Any, f: Any, n: int, **options: Any) -> Study:
 
 def test_the_member_whose_assumption_holds_proposes_most() -> None:
     """One column of eight matters: scales of their own hold, one scale for all does not."""
-    study = run(Box(8, 0, 1), lambda u: math.sin(9 * u[3]) + u[3], 40)
+    study = run(Box(8, 0, 1), lambda u: math.sin(9 * u[3]) + u[3], 30)
     share = list(study.trials.values())[-1].memo["shares"]
     assert share["bo"] > 0.7
     proposed = Counter(t.memo.get("member") for t in study.trials.values())
@@ -105,9 +105,9 @@ def test_members_learn_from_all_results_and_note_for_themselves() -> None:
 
 def test_what_was_expected_is_noted_for_every_member() -> None:
     """And is about right: half of the results are within two deviations."""
-    study = run(Box(2, 0, 1), lambda u: float(((u - 0.4) ** 2).sum()), 20)
+    study = run(Box(2, 0, 1), lambda u: float(((u - 0.4) ** 2).sum()), 14)
     noted = [t for t in study.trials.values() if "expected" in t.memo]
-    assert len(noted) == 20 - design_size(2)
+    assert len(noted) == 14 - design_size(2)
     for name in Auto(Box(2, 0, 1)).methods:
         pairs = np.array([t.memo["expected"][name] for t in noted])
         errors = np.abs(pairs[:, 0] - [t.value for t in noted])
