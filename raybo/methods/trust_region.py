@@ -4,7 +4,7 @@ Eriksson, Pearce, Gardner, Turner, Poloczek (2019), "Scalable global optimizatio
 Bayesian optimization", section 2. A region grows after successes and shrinks after failures, at
 rates in balance where one proposal in five is a success (the one-fifth rule, Rechenberg 1973). One
 that has shrunk too far starts again at its first length, and the model keeps all results: noise
-shrinks a region, too. Once a search has found its minimum, raybo/study/restarts.py begins another.
+shrinks a region, too. Whether a search has ended is asked in raybo/study/restarts.py.
 
 It goes around any model: `local` always has one, `bo`, `addgp`, `bock` and `rembo` have one with
 `trust_region=True`. The length is noted with every point proposed in the region. It follows from

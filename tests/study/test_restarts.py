@@ -129,7 +129,7 @@ def test_a_search_comes_to_a_corner_where_another_has_been() -> None:
 def test_auto_restarts_unless_it_leaves_the_space_to_another_method() -> None:
     assert build_method("auto", SPACE).restarts  # type: ignore[attr-defined]
     assert not build_method("auto", Box(10**6)).restarts  # type: ignore[attr-defined]
-    for name in ("rembo", "random"):
+    for name in ("rembo", "random", "egp"):
         assert not getattr(build_method(name, SPACE), "restarts", False)
     assert not getattr(build_method("bo", SPACE, {"preset": "paper"}), "restarts", False)
 

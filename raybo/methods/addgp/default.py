@@ -59,7 +59,6 @@ class AddGp:
     trust_region: bool = False  # whether only a part around the best point is searched
 
     lanes = 1
-    restarts = True
 
     def __post_init__(self) -> None:
         check_count("n_init", self.n_init)

@@ -59,7 +59,6 @@ class AddTree:
     acquisition: str = "log_ei"  # one of ACQUISITIONS
 
     lanes = 1
-    restarts = True
 
     def __post_init__(self) -> None:
         check_choice("acquisition", self.acquisition, ACQUISITIONS)

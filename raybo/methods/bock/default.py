@@ -56,7 +56,6 @@ class Bock:
     trust_region: bool = False  # whether only a part around the best point is searched
 
     lanes = 1
-    restarts = True
 
     def __post_init__(self) -> None:
         check_options(self.space, self.n_init, self.degree, self.warp, self.inference)

@@ -45,7 +45,6 @@ class Egp:
     device: str = "cpu"  # or "cuda"
 
     lanes = 1
-    restarts = True
 
     def __post_init__(self) -> None:
         check_choice("acquisition", self.acquisition, ACQUISITIONS)

@@ -40,7 +40,6 @@ class Ridge:
     n_init: int | None = None  # points of the design; columns + 2, at most 10, unless given
 
     lanes = 1
-    restarts = True
 
     def __post_init__(self) -> None:
         check_count("n_init", self.n_init)

@@ -61,7 +61,6 @@ class Rpp:
     delta: float | str | None = None  # bound on the growth of the projected box; none unless given
 
     lanes = 1
-    restarts = True
 
     def __post_init__(self) -> None:
         check_count("n_init", self.n_init)
