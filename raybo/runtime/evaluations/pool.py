@@ -10,12 +10,12 @@ that had not started are sent again, since they may have been on their way there
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from raybo.space.any_space import AnySpace
 from raybo.study.trial import Checkpoint
 
 RECENT_TRIALS = 50  # their durations predict the next
+GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples, less whole numbers, fill [0, 1) evenly
 
 
 @dataclass(eq=False)
@@ -183,10 +184,10 @@ class Pool:
 
     def seconds_left(self) -> Array:
         """Return the seconds until each running trial is expected to finish."""
-        typical = self.typical_seconds()
-        left = (self.longest_seconds() if typical is None else typical) - time.monotonic()
-        submitted = map(attrgetter("submitted"), self._attempts.values())
-        return np.fromiter(submitted, float, len(self._attempts)) + left
+        now, attempts = time.monotonic(), self._attempts.values()
+        ages = np.fromiter((now - attempt.submitted for attempt in attempts), float, len(attempts))
+        numbers = np.fromiter(self._attempts, float, len(attempts))
+        return expected_left(ages, numbers, np.sort(self._durations))
 
     def busy_seconds(self) -> float:
         """Return the seconds spent in evaluations so far, summed over the workers."""
@@ -219,6 +220,28 @@ class Pool:
             evaluation = replace(evaluation, failure=failure)
         self._busy += evaluation.seconds
         self._ended.append((attempt.number, evaluation))
+
+
+def expected_left(ages: Array, numbers: Array, durations: Array) -> Array:
+    """Return the seconds until trials are expected to finish that have run for `ages` (n,).
+
+    Recent trials that took longer than it has run say how much longer a trial takes. Where there
+    are none it has an even chance to take twice as long, a third to take three times as long, and
+    so on: the first to finish are the shortest, and say little of the others.
+
+    Each trial stands at another quantile of that, by its number, so that about as many are
+    expected to finish by any time as will. At the median all would finish at once where all began
+    at once, and those that take longer than the median would be expected at any moment: of 512
+    workers all but 16 were, and the next 480 proposals had seen 16 results.
+    """
+    u = numbers * GOLDEN_RATIO % 1.0
+    shorter = np.searchsorted(durations, ages, side="right")
+    longer = len(durations) - shorter
+    known = longer > 0
+    left = ages * u / (1.0 - u)
+    at = (shorter + np.floor(u * longer).astype(int))[known]
+    left[known] = durations[at] - ages[known]
+    return left
 
 
 def _failed(failure: Failure, attempt: Attempt) -> Evaluation:

@@ -15,7 +15,7 @@ from raybo.runtime.proposals.proposer import Call, Proposals
 from raybo.study.journal.record import Record
 from raybo.study.trial import TrialRecord
 
-NEWEST_WEIGHT = 0.3  # of the newest call in the mean time per proposal: fits make calls uneven
+NEWEST_WEIGHT = 0.3  # of the newest call in the mean times of calls: fits make calls uneven
 
 
 class Unsent:
@@ -57,7 +57,6 @@ class Lane:
         self.calling = False  # whether its proposer is computing
         self.exhausted = False
         self.deaths = Deaths()  # of its proposer
-        self.seconds: float | None = None  # per proposal
         self.overhead = CALL_SECONDS  # of a call, beside its proposals
         self._lanes = lanes
         self._record = record
@@ -68,7 +67,14 @@ class Lane:
         self._n_finished = sum(lane_of(number, lanes) == index for number in record.order)
         self._n_seen = 0  # trials that had finished at the last call
         self._called = 0.0  # when that was
+        self._work = 0.0  # seconds of a call, and its proposals, means over recent calls
+        self._made = 0.0
         self._unsent = self._all_trials()
+
+    @property
+    def seconds(self) -> float | None:
+        """Mean time per proposal, of all recent ones: calls that fit a model make few."""
+        return self._work / self._made if self._made else None
 
     @property
     def next_number(self) -> int:
@@ -158,8 +164,8 @@ class Lane:
             return
         self.deaths.reset()
         if trials:
-            each = answer.seconds / len(trials)
-            self.seconds = each if self.seconds is None else _newer(self.seconds, each)
+            self._work = _newer(self._work, answer.seconds)
+            self._made = _newer(self._made, len(trials))
             self.overhead = _newer(self.overhead, max(0.0, seconds - answer.seconds))
 
     def _release(self, numbers: Iterable[int]) -> None:

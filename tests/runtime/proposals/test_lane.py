@@ -134,3 +134,15 @@ def test_stale_proposals_are_not_sent_to_a_new_proposer() -> None:
     finish(record, lane, number)
     lane.drop_stale()
     assert [t.number for t in call(lane).updates] == [0]
+
+
+def test_the_time_of_a_proposal_is_a_mean_over_proposals_not_over_calls() -> None:
+    """A call that fits a model and makes one proposal does not stand for the others."""
+    lane = Lane(0, 1, Record())
+    assert lane.seconds is None
+    for n, seconds in ((1, 2.0), (64, 0.64)):
+        numbers = claim(lane, n)
+        lane.begin_call(numbers)
+        lane.end_call(numbers, Proposals([TrialRecord(k, {"x": k}) for k in numbers], seconds))
+    assert lane.seconds is not None
+    assert 0.01 < lane.seconds < 0.1
