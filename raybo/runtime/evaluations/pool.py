@@ -35,7 +35,7 @@ from raybo.space.any_space import AnySpace
 from raybo.study.trial import Checkpoint
 
 RECENT_TRIALS = 50  # their durations predict the next
-GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples, less whole numbers, fill [0, 1) evenly
+GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples, modulo 1, fill [0, 1) evenly
 
 
 @dataclass(eq=False)
