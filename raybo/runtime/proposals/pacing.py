@@ -60,7 +60,7 @@ def buffer_size(
     if fresh:
         return idle
     tau = SAFETY_FACTOR * (seconds_per_proposal + CALL_SECONDS)
-    times = np.sort(np.maximum(finishes, 0.0))
+    times = np.sort(finishes)
     ahead = np.arange(idle + 1, idle + 1 + len(times)) - times / tau
     needed = math.ceil(float(ahead.max(initial=idle)))
     if instant:

@@ -43,10 +43,6 @@ def test_no_worker_waits_for_a_proposal(finishes: list[float], idle: int) -> Non
         assert made == naive(finishes, idle, SAFETY_FACTOR * (seconds + CALL_SECONDS))
 
 
-def test_finishes_that_are_overdue_count_as_due_now() -> None:
-    assert buffer_size([-9.0, -1.0], 0, 0.5) == buffer_size([0.0, 0.0], 0, 0.5) == 2
-
-
 def test_nothing_is_made_ahead_where_a_fresh_proposal_costs_nothing() -> None:
     assert buffer_size([0.1, 0.2], 1, 0.01, fresh=True) == 1
 
