@@ -11,11 +11,11 @@ What differs from REMBO (Wang et al. 2013): the learnt rows (`row_starts`), the 
 box (`box_bound`), d and k, and what all default methods have: standardised losses, a
 fitted noise, log EI climbed by L-BFGS-B. `raybo bench peers-high` compares the two.
 
-Which d, which k? d should exceed the number of directions that matter by two or more: one more
-coordinate costs little, one too few cannot be made up for. k > 1 splits the evaluations between
-embeddings. That helps where d is no larger than the number of directions that matter (an embedding
-with d = d_e misses the optimum one time in four, four of them hardly ever), or where one proposer
-does not keep up with the workers.
+Which d, which k? With fewer dimensions than directions that matter an embedding seldom holds an
+optimum, and each one more is to be searched. k > 1 splits the evaluations between embeddings. That
+helps where d is no larger than the number of directions that matter (an embedding with d = d_e
+misses the optimum one time in four, four of them hardly ever), or where one proposer does not keep
+up with the workers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from raybo.methods.model import Starts, fitted_gp, incumbent, with_pending
 from raybo.methods.options import check_choice, check_count, check_seconds, require_unconditional
 from raybo.methods.rembo.embedding import Embedding, require_embeddable
 from raybo.methods.rembo.features import require_few_values
-from raybo.methods.rembo.kernels import KERNELS, View, view_of
+from raybo.methods.rembo.kernels import KERNELS, MOST_ROWS, View, view_of
 from raybo.methods.search import Barred, acquisition_of, barred_images
 from raybo.methods.trust_region import trusted
 from raybo.space.any_space import AnySpace
@@ -47,7 +47,10 @@ from raybo.surrogate.kernels.projected import MORE_ITERATIONS, ROWS, Projected
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.map import FREE_NOISE, starting_theta
 
-DIMENSIONS = 8  # of an embedding, unless given: two more than the six directions of Hartmann6
+# Of an embedding, unless given: as many as the directions that the model looks for. Ten fresh seeds
+# of Branin and Hartmann6 in 500 dimensions: 6 is ahead of 8 in 9 and 5 runs after 50 evaluations,
+# 6 and 7 after 100. With 4 Branin is found sooner, and Hartmann6 is not (examples/RESULTS.md).
+DIMENSIONS = MOST_ROWS
 EMBEDDINGS = 1  # unless given: `raybo bench peers-high`
 
 
