@@ -47,9 +47,9 @@ from raybo.surrogate.kernels.projected import MORE_ITERATIONS, ROWS, Projected
 from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.map import FREE_NOISE, starting_theta
 
-# Of an embedding, unless given: as many as the directions that the model looks for. Ten fresh seeds
-# of Branin and Hartmann6 in 500 dimensions: 6 is ahead of 8 in 9 and 5 runs after 50 evaluations,
-# 6 and 7 after 100. With 4 Branin is found sooner, and Hartmann6 is not (examples/RESULTS.md).
+# Of an embedding, unless given: as many as the directions that the model looks for. Branin and
+# Hartmann6 in 500 dimensions, ten fresh seeds: 6 is ahead of 8 in 9 and 5 runs after 50
+# evaluations, 6 and 7 after 100. With 4 Branin is found sooner, and Hartmann6 is not.
 DIMENSIONS = MOST_ROWS
 EMBEDDINGS = 1  # unless given: `raybo bench peers-high`
 
