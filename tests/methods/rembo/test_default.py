@@ -12,7 +12,7 @@ import torch
 from raybo.benchmarks.problems.registry import get_problem
 from raybo.errors import MethodError, RayboError, SpaceError
 from raybo.methods.base import EFFORTS, FULL, LEAST, Data, Effort
-from raybo.methods.rembo.default import Rembo, box_bound, row_starts
+from raybo.methods.rembo.default import DIMENSIONS, Rembo, box_bound, row_starts
 from raybo.methods.rembo.embedding import Embedding
 from raybo.methods.rembo.kernels import KERNELS
 from raybo.space.box import Box
@@ -38,7 +38,8 @@ def run(space, objective, n: int, **options) -> Optimizer:
 
 def told(method: Rembo, n: int, pending: int = 0, effort: Effort = FULL) -> Data:
     """Data with n told points of the first embedding and some pending."""
-    embedding = Embedding.of_lane(method.space, method.dim, box_bound(method.dim), 0, 0)
+    d = method.d or DIMENSIONS
+    embedding = Embedding.of_lane(method.space, d, box_bound(d), 0, 0)
     return replace(data_in(embedding, n, pending), effort=effort)
 
 
@@ -147,7 +148,15 @@ class TestOptions:
             Rembo(Box(10, *bounds))
 
     def test_a_space_smaller_than_the_default_embedding_gets_a_smaller_one(self) -> None:
-        assert Rembo(Space({"a": Float(0, 1)})).dim == 1
+        (trial,) = run(Space({"a": Float(0, 1)}), lambda c: c["a"], 1).trials
+        assert len(trial.memo["z"]) == 1
+
+
+def test_a_study_goes_on_in_the_embedding_that_it_began_with() -> None:
+    data = told(Rembo(Box(100), d=8), 12)
+    proposal = Rembo(Box(100)).propose(data, np.random.default_rng(0))
+    assert len(proposal.memo["z"]) == 8
+    assert "fitted" in proposal.memo  # by a model of the results that there are
 
 
 def test_a_finite_space_is_searched_until_it_is_exhausted() -> None:
