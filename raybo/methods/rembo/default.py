@@ -12,10 +12,10 @@ box (`box_bound`), d and k, and what all default methods have: standardised loss
 fitted noise, log EI climbed by L-BFGS-B. `raybo bench peers-high` compares the two.
 
 Which d, which k? With fewer dimensions than directions that matter an embedding seldom holds an
-optimum, and each further dimension makes the search longer. k > 1 splits the evaluations between embeddings. That
-helps where d is no larger than the number of directions that matter (an embedding with d = d_e
-misses the optimum one time in four, four of them hardly ever), or where one proposer does not keep
-up with the workers.
+optimum, and each further dimension makes the search longer. k > 1 splits the evaluations between
+embeddings. That helps where d is no larger than the number of directions that matter (an embedding
+with d = d_e misses the optimum one time in four, four of them hardly ever), or where one proposer
+does not keep up with the workers.
 """
 
 from __future__ import annotations
