@@ -37,7 +37,8 @@ COMMAND_PAGES = [*PAGES, "cluster/README.md", "examples/RESULTS.md"]
 # Budgets of the documentation, and what a test run affords; its cluster has two CPUs, no GPU.
 SMALLER = [
     (r"\b(max_trials|num_samples|n_trials)=\d+", r"\1={trials}"),
-    (r"\b(workers|max_concurrent_trials)=\d+", r"\1=2"),
+    (r"\bworkers=\d+", "workers=2"),
+    (r"\bmax_concurrent_trials=\d+", "max_concurrent_trials=1"),
     (r'"num_gpus": [\d.]+', '"num_gpus": 0'),
 ]
 

@@ -22,9 +22,10 @@ import numpy as np
 
 from raybo.errors import JournalError
 from raybo.runtime.backend import Backend
+from raybo.runtime.evaluations.ages import RECENT_TRIALS
 from raybo.runtime.evaluations.evaluate import Evaluation
 from raybo.runtime.evaluations.failures import MAX_LOSSES, Failure
-from raybo.runtime.evaluations.pool import RECENT_TRIALS, Pool
+from raybo.runtime.evaluations.pool import Pool
 from raybo.runtime.proposals.supply import Supply
 from raybo.runtime.session import Session
 from raybo.runtime.stopping import Ending, StopRules, failed

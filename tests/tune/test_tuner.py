@@ -94,7 +94,7 @@ def state_of(folder: Path) -> dict[str, Any]:
 def test_run_with_failures_in_a_conditional_space(tmp_path: Path) -> None:
     points = [{"n": 13}, {"n": 14}, {"a": 0.5, "n": 1, "model": {"kind": "two"}}]
     search = RayBOSearch(points_to_evaluate=points, seed=3)
-    results = run(objective(), tmp_path, search, SPACE, max_concurrent_trials=2, num_samples=7)
+    results = run(objective(), tmp_path, search, SPACE, max_concurrent_trials=1, num_samples=7)
     assert len(results) == 7
     assert results.num_errors == 1
     states = [t["state"] for t in state_of(tmp_path)["book"]["trials"]]
@@ -138,7 +138,7 @@ def test_space_of_raybo_with_a_constant_and_a_scheduler_of_tune(tmp_path: Path) 
         RayBOSearch(Box(10**9), method="random", seed=1),
         {"constant": 10.0},
         scheduler=ASHAScheduler(max_t=4, grace_period=1, reduction_factor=2),
-        max_concurrent_trials=2,
+        max_concurrent_trials=1,
         num_samples=8,
     )
     assert results.num_errors == 0

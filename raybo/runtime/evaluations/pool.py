@@ -11,9 +11,7 @@ that had not started are sent again, since they may have been on their way there
 from __future__ import annotations
 
 import math
-import statistics
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +20,7 @@ import numpy as np
 
 from raybo.arrays import Array
 from raybo.runtime.backend import Backend
+from raybo.runtime.evaluations.ages import Ages
 from raybo.runtime.evaluations.evaluate import Evaluation
 from raybo.runtime.evaluations.failures import (
     Failure,
@@ -34,7 +33,6 @@ from raybo.runtime.timeouts import LOAD_SECONDS
 from raybo.space.any_space import AnySpace
 from raybo.study.trial import Checkpoint
 
-RECENT_TRIALS = 50  # their durations predict the next
 GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples, modulo 1, fill [0, 1) evenly
 
 
@@ -77,7 +75,7 @@ class Pool:
         self._ended: list[tuple[int, Evaluation]] = []
         self._n_submitted = 0
         self._busy = 0.0  # seconds of the attempts that ended
-        self._durations: deque[float] = deque(durations, maxlen=RECENT_TRIALS)
+        self._ages = Ages(durations)
         self._dead_nodes: set[str] = set()
 
     @property
@@ -175,7 +173,7 @@ class Pool:
 
     def typical_seconds(self) -> float | None:
         """Return the seconds that a trial takes; None until one has finished."""
-        return statistics.median(self._durations) if self._durations else None
+        return self._ages.typical
 
     def longest_seconds(self) -> float:
         """Return how long the oldest attempt has been running."""
@@ -187,7 +185,7 @@ class Pool:
         now, attempts = time.monotonic(), self._attempts.values()
         ages = np.fromiter((now - attempt.submitted for attempt in attempts), float, len(attempts))
         numbers = np.fromiter(self._attempts, float, len(attempts))
-        return expected_left(ages, numbers, np.sort(self._durations))
+        return self._ages.expected_left(ages, numbers * GOLDEN_RATIO % 1.0, now)
 
     def busy_seconds(self) -> float:
         """Return the seconds spent in evaluations so far, summed over the workers."""
@@ -214,34 +212,13 @@ class Pool:
         del self._attempts[attempt.number]
         failure = evaluation.failure
         if failure is None:
-            self._durations.append(time.monotonic() - attempt.submitted)
+            now = time.monotonic()
+            self._ages.finished(now - attempt.submitted, now)
         elif failure.cause in ("crash", "memory", "lost") and attempt.place:
             failure = replace(failure, reason=f"{failure.reason} ({attempt.place})")
             evaluation = replace(evaluation, failure=failure)
         self._busy += evaluation.seconds
         self._ended.append((attempt.number, evaluation))
-
-
-def expected_left(ages: Array, numbers: Array, durations: Array) -> Array:
-    """Return the seconds until trials are expected to finish that have run for `ages` (n,).
-
-    Recent trials that took longer than it has run say how much longer a trial takes. Where there
-    are none it has an even chance to take twice as long, a third to take three times as long, and
-    so on: the first to finish are the shortest, and say little of the others.
-
-    Each trial stands at another quantile of that, by its number, so that about as many are
-    expected to finish by any time as will. At the median all would finish at once where all began
-    at once, and those that take longer than the median would be expected at any moment: of 512
-    workers all but 16 were, and the next 480 proposals had seen 16 results.
-    """
-    u = numbers * GOLDEN_RATIO % 1.0
-    shorter = np.searchsorted(durations, ages, side="right")
-    longer = len(durations) - shorter
-    known = longer > 0
-    left = ages * u / (1.0 - u)
-    at = (shorter + np.floor(u * longer).astype(int))[known]
-    left[known] = durations[at] - ages[known]
-    return left
 
 
 def _failed(failure: Failure, attempt: Attempt) -> Evaluation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import statistics
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -15,7 +16,7 @@ from raybo.runtime.proposals.proposer import Call, Proposals
 from raybo.study.journal.record import Record
 from raybo.study.trial import TrialRecord
 
-NEWEST_WEIGHT = 0.3  # of the newest call in the mean times of calls: fits make calls uneven
+RECENT_CALLS = 10  # say how long the next takes; fits make calls uneven
 
 
 class Unsent:
@@ -42,6 +43,15 @@ class Unsent:
 
 
 @dataclass(frozen=True)
+class _Past:
+    """A call that was answered."""
+
+    made: int  # proposals
+    work: float  # seconds of its proposer
+    seconds: float  # from its begin to its end
+
+
+@dataclass(frozen=True)
 class _Ready:
     """A proposal that waits for a worker."""
 
@@ -57,7 +67,6 @@ class Lane:
         self.calling = False  # whether its proposer is computing
         self.exhausted = False
         self.deaths = Deaths()  # of its proposer
-        self.overhead = CALL_SECONDS  # of a call, beside its proposals
         self._lanes = lanes
         self._record = record
         self._ready: deque[_Ready] = deque()
@@ -67,14 +76,34 @@ class Lane:
         self._n_finished = sum(lane_of(number, lanes) == index for number in record.order)
         self._n_seen = 0  # trials that had finished at the last call
         self._called = 0.0  # when that was
-        self._work = 0.0  # seconds of a call, and its proposals, means over recent calls
-        self._made = 0.0
+        self._cold = True  # whether its proposer has yet to load libraries
+        self._calls: deque[_Past] = deque(maxlen=RECENT_CALLS)
         self._unsent = self._all_trials()
 
     @property
     def seconds(self) -> float | None:
         """Mean time per proposal, of all recent ones: calls that fit a model make few."""
-        return self._work / self._made if self._made else None
+        made = sum(call.made for call in self._calls)
+        return sum(call.work for call in self._calls) / made if made else None
+
+    @property
+    def more_seconds(self) -> float | None:
+        """Time that one more proposal takes in a call that makes others."""
+        if len({call.made for call in self._calls}) < 2:
+            return self.seconds
+        made, work = zip(*((call.made, call.work) for call in self._calls), strict=True)
+        return max(0.0, statistics.linear_regression(made, work).slope)
+
+    @property
+    def call_seconds(self) -> float | None:
+        """Mean time of a call."""
+        return statistics.fmean(call.seconds for call in self._calls) if self._calls else None
+
+    @property
+    def overhead(self) -> float:
+        """Mean time of a call beside its proposals."""
+        times = [max(0.0, call.seconds - call.work) for call in self._calls]
+        return statistics.fmean(times) if times else CALL_SECONDS
 
     @property
     def next_number(self) -> int:
@@ -161,12 +190,13 @@ class Lane:
         self._release(set(numbers) - {trial.number for trial in trials})
         if answer is None:
             self._unsent = self._all_trials()  # for a proposer that knows none
+            self._cold = True
             return
         self.deaths.reset()
-        if trials:
-            self._work = _newer(self._work, answer.seconds)
-            self._made = _newer(self._made, len(trials))
-            self.overhead = _newer(self.overhead, max(0.0, seconds - answer.seconds))
+        if trials and self._cold:
+            self._cold = False  # its time says nothing of the next
+        elif trials:
+            self._calls.append(_Past(len(trials), answer.seconds, seconds))
 
     def _release(self, numbers: Iterable[int]) -> None:
         """Give claimed numbers back."""
@@ -183,7 +213,3 @@ class Lane:
         if number in self._record.entries:
             return self._record.entries[number].trial
         return next(item.trial for item in self._ready if item.trial.number == number)
-
-
-def _newer(mean: float, newest: float) -> float:
-    return (1 - NEWEST_WEIGHT) * mean + NEWEST_WEIGHT * newest

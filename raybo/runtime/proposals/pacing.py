@@ -33,6 +33,7 @@ def buffer_size(
     finishes: Sequence[float] | Array,
     idle: int,
     seconds_per_proposal: float,
+    seconds_per_call: float = 0.0,
     instant: bool = False,
     fresh: bool = False,
 ) -> int:
@@ -45,24 +46,28 @@ def buffer_size(
     idle
         Workers that wait for a trial.
     seconds_per_proposal
-        Time that one proposal takes, with all lanes computing.
+        Time that one more proposal takes, with all lanes computing.
+    seconds_per_call
+        Time until a call for proposals is answered.
     instant
         Whether trials are known to take no longer than INSTANT_SECONDS.
     fresh
-        Whether proposals are cheap enough that each can wait for the result before it.
+        Whether calls are short enough that each can wait for the result before it.
 
     Notes
     -----
     By time t proposals are needed for all finishes up to t, and t / seconds_per_proposal can be
-    computed by then; the largest difference over t has to be ready now. Where trials take hardly
-    longer than calls, several proposals more share a call.
+    computed by then; the largest difference over t has to be ready now. So has what is needed
+    before a call that starts now is answered. Where trials take hardly longer than calls, several
+    proposals more share a call.
     """
     if fresh:
         return idle
     tau = SAFETY_FACTOR * (seconds_per_proposal + CALL_SECONDS)
     times = np.sort(finishes)
     ahead = np.arange(idle + 1, idle + 1 + len(times)) - times / tau
-    needed = math.ceil(float(ahead.max(initial=idle)))
+    due = int(np.searchsorted(times, SAFETY_FACTOR * seconds_per_call, side="right"))
+    needed = max(math.ceil(float(ahead.max(initial=idle))), idle + due)
     if instant:
         needed += math.ceil(CALL_SECONDS / max(seconds_per_proposal, CALL_SECONDS / MAX_SPARE))
     return needed
@@ -89,16 +94,16 @@ def longest_call(duration: float | None, backlog: float, overhead: float) -> flo
     return max(LONGEST_CALL, CALL_SHARE * (duration or 0.0), math.sqrt(backlog * overhead))
 
 
-def is_fresh(seconds_per_proposal: float, workers: int, duration: float) -> bool:
-    """Whether proposals can wait for all results: they take at most half of the time there is.
+def is_fresh(seconds_per_call: float, workers: float, duration: float) -> bool:
+    """Whether proposals can wait for all results: calls take at most half of the time there is.
 
     Notes
     -----
-    Proposals of s seconds for w workers with evaluations of d seconds are a queue with load
-    s w / d. While that is at most 1/2, a worker waits for at most 2 s on average, a share 1 / w of
-    an evaluation. A proposal that lacks one result costs as much: w + 1 points are in flight.
+    Calls of s seconds for w workers with evaluations of d seconds are a queue with load s w / d.
+    While that is at most 1/2, a worker waits for at most 2 s on average, a share 1 / w of an
+    evaluation. A proposal that lacks one result costs as much: w + 1 points are in flight.
     """
-    return (seconds_per_proposal + CALL_SECONDS) * workers <= _HIGH_LOAD * duration
+    return seconds_per_call * workers <= _HIGH_LOAD * duration
 
 
 def next_effort(effort: Effort, seconds_per_proposal: float, finishes_per_second: float) -> Effort:

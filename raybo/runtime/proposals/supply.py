@@ -83,9 +83,10 @@ class Supply:
 
         One worker always waits, so that its trials are those of ask and tell.
         """
-        seconds = self._seconds_per_proposal()
-        cheap = seconds is not None and is_fresh(seconds, self._workers, duration)
-        self._fresh = cheap or self._workers == 1
+        call = self._mean(lambda lane: lane.call_seconds)
+        workers = self._workers / len(self._lanes)
+        prompt = call is not None and is_fresh(call, workers, duration)
+        self._fresh = prompt or self._workers == 1
         for lane in self._lanes if self._fresh else ():
             if not lane.calling:
                 lane.drop_stale()
@@ -119,11 +120,12 @@ class Supply:
         instant = duration is not None and duration < INSTANT_SECONDS
         in_flight = len(finishes) + min(idle, room)
         self._rate = 0.0 if duration is None else in_flight / max(duration, 1e-3)
-        seconds = self._seconds_per_proposal() or 0.0
+        call = self._mean(lambda lane: lane.call_seconds) or 0.0
+        seconds = (self._mean(lambda lane: lane.more_seconds) or 0.0) / len(self._lanes)
         backlog = idle * seconds
         if not instant:  # proposals of an initial design take no time, those of a model will
             seconds = max(seconds, typical_seconds(self._rate))
-        wanted = min(room, buffer_size(finishes, idle, seconds, instant, self._fresh))
+        wanted = min(room, buffer_size(finishes, idle, seconds, call, instant, self._fresh))
         share = max(1, wanted // len(self._lanes))  # lanes that compute now make theirs later
         numbers = heapq.merge(*(islice(lane.free_numbers(), share) for lane in free))
         below = takewhile(lambda number: number < limit, numbers)
@@ -142,15 +144,14 @@ class Supply:
     def _open_lanes(self, limit: float) -> list[Lane]:
         return [x for x in self._lanes if not x.exhausted and x.next_number < limit]
 
-    def _seconds_per_proposal(self) -> float | None:
-        """Return the seconds per proposal with all lanes computing; None while unknown."""
-        lanes = [lane for lane in self._lanes if not lane.exhausted]
-        known = [lane.seconds for lane in lanes if lane.seconds is not None]
-        return statistics.fmean(known) / len(lanes) if known else None
+    def _mean(self, seconds: Callable[[Lane], float | None]) -> float | None:
+        """Return the mean of a time of all lanes; None while unknown."""
+        known = [time for lane in self._lanes if (time := seconds(lane)) is not None]
+        return statistics.fmean(known) if known else None
 
     def _start_call(self, lane: Lane, numbers: list[int], longest: float) -> None:
         if self._workers > 1:
-            seconds = self._seconds_per_proposal() or 0.0
+            seconds = (self._mean(lambda lane: lane.seconds) or 0.0) / len(self._lanes)
             self._effort = next_effort(self._effort, seconds, self._rate)
         call = lane.begin_call(numbers, self._effort, longest)
         self._spawn(self._call(lane, call, numbers))

@@ -170,7 +170,7 @@ def test_every_trial_is_a_new_point_of_the_embedding_also_where_a_corner_is_best
     space: Space | Box,
 ) -> None:
     optimizer = Optimizer(space, method="rembo", seed=1)
-    for _ in range(20):
+    for _ in range(14):
         trial = optimizer.ask()
         a, b = trial.config.values() if isinstance(space, Space) else trial.config["x"][:2]
         assert "replaced" not in trial.memo

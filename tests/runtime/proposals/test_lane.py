@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import islice
 
+import pytest
+
 from raybo.runtime.proposals.lane import Lane
 from raybo.runtime.proposals.proposer import Call, Proposals
 from raybo.study.journal.record import Record
@@ -136,13 +138,21 @@ def test_stale_proposals_are_not_sent_to_a_new_proposer() -> None:
     assert [t.number for t in call(lane).updates] == [0]
 
 
-def test_the_time_of_a_proposal_is_a_mean_over_proposals_not_over_calls() -> None:
+def test_times_of_calls_and_of_proposals() -> None:
     """A call that fits a model and makes one proposal does not stand for the others."""
     lane = Lane(0, 1, Record())
-    assert lane.seconds is None
-    for n, seconds in ((1, 2.0), (64, 0.64)):
+    propose(lane, 1)
+    assert lane.seconds is lane.call_seconds is None  # the first loads libraries
+    for n, seconds in ((1, 0.21), (64, 0.84)):
         numbers = claim(lane, n)
         lane.begin_call(numbers)
         lane.end_call(numbers, Proposals([TrialRecord(k, {"x": k}) for k in numbers], seconds))
-    assert lane.seconds is not None
-    assert 0.01 < lane.seconds < 0.1
+    assert lane.seconds == pytest.approx(1.05 / 65)
+    assert lane.more_seconds == pytest.approx(0.01)
+    assert lane.call_seconds is not None
+    numbers = claim(lane, 1)
+    lane.begin_call(numbers)
+    lane.end_call(numbers, None)  # another proposer loads them again
+    before = lane.seconds
+    propose(lane, 1)
+    assert lane.seconds == before

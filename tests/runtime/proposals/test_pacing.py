@@ -47,6 +47,14 @@ def test_nothing_is_made_ahead_where_a_fresh_proposal_costs_nothing() -> None:
     assert buffer_size([0.1, 0.2], 1, 0.01, fresh=True) == 1
 
 
+def test_what_is_needed_before_a_call_is_answered_is_made_ahead() -> None:
+    finishes = [0.06 * i for i in range(1, 1001)]  # a thousand trials of a minute
+    assert buffer_size(finishes, 0, 0.006) == 0  # proposals alone keep up
+    assert buffer_size(finishes, 0, 0.006, seconds_per_call=0.3) == 10
+    assert buffer_size(finishes, 3, 0.006, seconds_per_call=0.3) == 13
+    assert buffer_size([60.0], 0, 0.006, seconds_per_call=0.3) == 0
+
+
 @pytest.mark.parametrize("workers", [2, 8, 64])
 def test_proposals_wait_for_all_results_while_workers_wait_little_for_them(workers: int) -> None:
     """Against a simulated queue: evaluations of 1 s, give or take, and one proposer."""
@@ -63,7 +71,7 @@ def test_proposals_wait_for_all_results_while_workers_wait_little_for_them(worke
         return waited / n
 
     shares = np.linspace(0.002, 0.5, 400)
-    fresh = [is_fresh(s - CALL_SECONDS, workers, 1.0) for s in shares]
+    fresh = [is_fresh(s, workers, 1.0) for s in shares]
     largest = shares[fresh.index(False) - 1]
     assert fresh == sorted(fresh, reverse=True)
     assert waiting_share(largest) < 1 / workers
