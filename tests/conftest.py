@@ -38,6 +38,8 @@ def ray_cluster() -> Iterator[None]:
         log_to_driver=False,
         logging_level="ERROR",
     )
+    # It looks at the files of all processes there ever were ten times a second; nobody reads them.
+    ray._private.worker._global_node.kill_log_monitor()
     yield
     ray.shutdown()
 

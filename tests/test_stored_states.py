@@ -27,7 +27,7 @@ STORED = Path(__file__).parent / "data" / "stored"
 JOURNALS = sorted(path.parent.name for path in STORED.glob("*/journal.jsonl.gz"))
 OPTIMIZERS = sorted(path.name.split(".")[0] for path in STORED.glob("*.optimizer.json.gz"))
 SEARCHERS = sorted(path.name.split(".")[0] for path in STORED.glob("*.searcher.json.gz"))
-RESUMED_ON_RAY = ("bo", "rembo")  # the others, which take as long, are resumed by `make slow`
+RESUMED_ON_RAY = ("bo", "rembo")  # of journals the others are resumed by `make slow`
 
 
 def numbers(config: Any) -> list[float]:
@@ -172,10 +172,12 @@ def suggestion(search: Any, trial_id: str) -> dict[str, Any]:
 @pytest.mark.ray
 @pytest.mark.parametrize("name", SEARCHERS)
 def test_a_searcher_is_restored_with_its_trials_and_goes_on(
-    name: str, tmp_path: Path, ray_cluster: None
+    name: str, tmp_path: Path, ray_cluster: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from raybo.tune import RayBOSearch
 
+    if name not in RESUMED_ON_RAY:  # in this process
+        monkeypatch.setattr("ray.is_initialized", lambda: False)
     state = read_state(f"{name}.searcher.json.gz")
     path = tmp_path / "state.json"
     path.write_text(json.dumps(state))

@@ -281,7 +281,14 @@ def test_more_seconds_are_more_searches_and_the_least_is_one(
     assert calls.count(1.0) > 1
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name not in ("rembo", "bins")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in ("addtree", "bock") else name
+        for name in MODELS
+        if name not in ("rembo", "bins")
+    ],
+)
 def test_noise_does_not_make_a_random_search_of_one_that_has_come_to_a_corner(name: str) -> None:
     """The corner is the best, and in noise a model sees something to gain there again."""
     optimizer = Optimizer({"a": Float(0, 1), "b": Float(0, 1)}, name, seed=0, n_init=6)

@@ -11,6 +11,7 @@ from raybo.benchmarks.faults.chaos import run_with_kills
 from raybo.benchmarks.faults.kills import Target, kill_worker, make_kill_coordinator
 
 
+@pytest.mark.slow  # these kills are tested in tests/runtime/test_faults.py, too
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_cluster")
 def test_kills_of_a_worker_and_the_coordinator_lose_nothing_and_double_nothing(
