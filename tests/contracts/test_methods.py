@@ -154,7 +154,7 @@ class TestMethod:
         propose(method, space, data_of(space, 1, np.ones(1)))
 
 
-@pytest.mark.parametrize(("name", "options", "space"), cases(some=True))
+@pytest.mark.parametrize(("name", "options", "space"), cases(some=True, published=False))
 class TestMethodWithData:
     @pytest.mark.parametrize("kind", ["equal losses", "extreme losses", "equal points"])
     def test_degenerate_data(
@@ -165,6 +165,9 @@ class TestMethodWithData:
             data = data_of(space, N, losses_of(kind), X=np.repeat(data.X[:1], N, axis=0))
         propose(build_method(name, space, options), space, data)
 
+
+@pytest.mark.parametrize(("name", "options", "space"), cases(some=True))
+class TestMethodWithPendingPoints:
     def test_a_proposal_is_a_function_of_the_data_also_with_many_pending(
         self, name: str, options: dict[str, Any], space: AnySpace
     ) -> None:

@@ -150,7 +150,12 @@ async def waits(config: dict[str, Any]) -> float:
     ("objective", "workers", "victims"),
     [
         (sleeps, 4, {5: "CoordinatorActor", 12: "ProposerActor", 20: "CoordinatorActor"}),
-        (waits, 30, {20: "EvaluatorActor", 60: "CoordinatorActor", 100: "EvaluatorActor"}),
+        pytest.param(
+            waits,
+            30,
+            {20: "EvaluatorActor", 60: "CoordinatorActor", 100: "EvaluatorActor"},
+            marks=pytest.mark.slow,  # lost processes are tested in test_coroutines.py, too
+        ),
     ],
     ids=["functions", "coroutines"],
 )

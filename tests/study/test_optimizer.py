@@ -91,7 +91,12 @@ def test_options_go_to_the_method_and_are_checked() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"preset": "paper"}, {"acquisition": "ucb"}, {"acquisition": "ei"}, {"maximizer": "cmaes"}],
+    [
+        pytest.param({"preset": "paper"}, marks=pytest.mark.slow),
+        {"acquisition": "ucb"},
+        {"acquisition": "ei"},
+        {"maximizer": "cmaes"},
+    ],
 )
 def test_every_variant_of_bo_gets_close_to_a_bowls_minimum(options: dict) -> None:
     opt = Optimizer({"x": Float(-1, 1), "y": Float(-1, 1)}, "bo", seed=0, n_init=5, **options)

@@ -38,6 +38,7 @@ def test_many_workers_make_the_same_trials_in_less_virtual_time() -> None:
     assert min(one.use, many.use) > 0.5
 
 
+@pytest.mark.slow
 def test_a_model_learns_from_simulated_results() -> None:
     found, drawn = (simulate(PROBLEM, tuner, 4, 40, 60.0, 1) for tuner in ("bo", "random"))
     assert len(found.losses) == 40

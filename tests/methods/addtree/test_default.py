@@ -129,6 +129,7 @@ def test_a_flat_space_is_searched() -> None:
     assert best.value < -1 + 1e-3
 
 
+@pytest.mark.slow
 def test_branches_without_parameters_have_an_effect_of_their_own() -> None:
     space = Space({"c": Choice({str(k): {} for k in range(12)}), "x": Float(0, 1)})
     effects = np.random.default_rng(1).permutation(12)
@@ -142,6 +143,7 @@ def test_branches_without_parameters_have_an_effect_of_their_own() -> None:
     assert best.value < 1e-2
 
 
+@pytest.mark.slow
 def test_a_deep_tree_is_searched_to_its_last_level() -> None:
     space = deep(6)
     assert max(len(v.condition) for v in vertices(space)) == 6

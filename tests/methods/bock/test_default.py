@@ -56,7 +56,7 @@ def test_the_centre_is_proposed_once_and_not_when_the_user_has_given_it() -> Non
 @pytest.mark.parametrize(
     "options",
     [
-        {},
+        pytest.param({}, marks=pytest.mark.slow),
         {"inference": "map", "warp": False},
         pytest.param({"inference": "map", "degree": 5}, marks=pytest.mark.slow),
     ],

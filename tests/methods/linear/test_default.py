@@ -36,6 +36,7 @@ def test_slopes_are_learnt_in_many_dimensions(f: object, least: float) -> None:
     assert np.corrcoef(predicted, unseen.loss)[0, 1] > least
 
 
+@pytest.mark.slow
 def test_a_minimum_inside_is_searched_inside() -> None:
     optimizer = Optimizer(SPACE, "linear", seed=0)
     for _ in range(60):

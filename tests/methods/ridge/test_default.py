@@ -75,6 +75,7 @@ def test_equal_losses_give_a_finite_point() -> None:
     assert np.isfinite(x).all()
 
 
+@pytest.mark.slow
 def test_a_function_of_two_directions_is_minimised() -> None:
     optimizer = Optimizer(SPACE, "ridge", seed=0)
     for _ in range(45):
