@@ -39,14 +39,13 @@ FAULTS = {
     "cancel": (1, r"CancelledError"),
     "exit": (3, _CRASH),
     "hang": (1, r"timeout after 1.5 s"),
+    "stubborn": (1, r"timeout after 1.5 s"),
+    "block": (1, r"timeout after 1.5 s"),
     "nan": (1, r"returned nan, not a finite number"),
     "missing": (1, r"none of them is the metric 'loss'"),
 }
-# Each of them keeps its process for CANCEL_SECONDS and more before it is killed.
-LONG_FAULTS = {
-    "stubborn": (1, r"timeout after 1.5 s"),
-    "block": (1, r"timeout after 1.5 s"),
-}
+# Each of these keeps its process for CANCEL_SECONDS and more before it is killed.
+LONG_FAULTS = ("stubborn", "block")
 
 
 def make_objective() -> Any:
@@ -80,14 +79,9 @@ def make_objective() -> Any:
     return go_wrong
 
 
-@pytest.mark.parametrize(
-    "faults",
-    [FAULTS, pytest.param(LONG_FAULTS, marks=pytest.mark.slow)],
-    ids=["short", "long"],
-)
-def test_every_fault_is_recorded_and_the_study_goes_on(
-    tmp_path: Path, faults: dict[str, tuple[int, str]]
-) -> None:
+@pytest.mark.parametrize("long", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_every_fault_is_recorded_and_the_study_goes_on(tmp_path: Path, long: bool) -> None:
+    faults = {name: fault for name, fault in FAULTS.items() if long or name not in LONG_FAULTS}
     fine = [f"fine {i}" for i in range(6)]
     names = [*fine[:3], *faults, *fine[3:]]
     result = raybo.optimize(
