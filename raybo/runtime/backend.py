@@ -52,6 +52,12 @@ class Backend(Protocol):
     def cancel(self, handle: Any) -> None:
         """End an evaluation by force."""
 
+    async def end(self, handle: Any) -> bool:
+        """Cancel an evaluation that takes too long; return whether that is its own doing.
+
+        If it is not, `evaluation` returns how it was lost.
+        """
+
     async def dead_nodes(self) -> set[str]:
         """Return the ids of the nodes known to be dead."""
 
@@ -165,6 +171,16 @@ class RayBackend:
             self._dispatch.cancel(handle)
         else:
             ray.cancel(handle, force=True)
+
+    async def end(self, handle: Any) -> bool:
+        """Cancel an evaluation that takes too long; return whether that is its own doing.
+
+        It may not be that of a coroutine, which others in its process may have blocked.
+        """
+        if self._dispatch is not None:
+            return await self._dispatch.end(handle)
+        self.cancel(handle)
+        return True
 
     async def close(self) -> None:
         """Return when the coroutines that were cancelled have ended."""

@@ -112,6 +112,10 @@ class FakeBackend:
     def cancel(self, handle: Any) -> None:
         self.cancelled.append(handle[0])
 
+    async def end(self, handle: Any) -> bool:
+        self.cancel(handle)
+        return True
+
     async def dead_nodes(self) -> set[str]:
         return self.dead
 

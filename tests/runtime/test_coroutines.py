@@ -52,8 +52,8 @@ def make_objective() -> Any:
     """Objective that goes wrong as its config says; made here, so that it is pickled by value."""
 
     async def go_wrong(config: dict[str, Any]) -> Any:
-        await asyncio.sleep(0.1)
         fault = config["fault"]
+        await asyncio.sleep(0.05 if fault == "block" else 0.1)
         if fault == "exit":
             os._exit(1)
         elif fault == "hang":
@@ -106,6 +106,25 @@ def test_every_fault_is_recorded_and_the_study_goes_on(tmp_path: Path, long: boo
         assert trial.attempts >= attempts, name
         assert re.search(reason, trial.reason or ""), f"{name}: {trial.reason}"
     assert load_result("faults", tmp_path).trials == result.trials
+
+
+@pytest.mark.slow  # its process is killed three times
+def test_what_a_coroutine_blocks_is_not_the_fault_of_the_others(tmp_path: Path) -> None:
+    names = [*(f"fine {i}" for i in range(4)), "block"]
+    result = raybo.optimize(
+        make_objective(),
+        {"fault": Categorical(names)},
+        metric="loss",
+        method="random",
+        points=[{"fault": name} for name in names],
+        timeout=1.5,
+        workers=5,
+        storage=tmp_path,
+        progress=False,
+    )
+    *fine, block = sorted(result.trials, key=lambda trial: names.index(trial.config["fault"]))
+    assert [(trial.state, trial.value) for trial in fine] == [(State.DONE, 1.0)] * 4
+    assert (block.state, block.reason) == (State.FAILED, "timeout after 1.5 s")
 
 
 def test_hundreds_run_at_a_time_in_few_processes(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ started when they are sent to it.
 A process that dies takes all its attempts along, and nobody knows whose fault it was. Each of them
 is tried again. An attempt whose process died a second time shares the next one with a quarter of
 the others at most, then with a sixteenth, and so on: one that kills its process is soon alone in
-it, and fails; the others go on.
+it, and fails; the others go on. So it is with a process that a coroutine blocks: it is killed when
+the time of an attempt in it is up, which then proves nothing, and it does not answer.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ class Job:
     order: Order
     answer: asyncio.Future[Evaluation | Failure]
     process: _Process | None = None
+    cancelled: bool = False
+    gone: asyncio.Event = field(default_factory=asyncio.Event)  # once it has left its process
 
 
 @dataclass(eq=False)
@@ -59,6 +62,7 @@ class _Process:
     starts: list[Order] = field(default_factory=list)  # to be sent
     cancels: list[str] = field(default_factory=list)  # to be sent
     culprits: list[int] = field(default_factory=list)  # trials for which it was killed
+    blocked: bool = False  # whether it was killed because it did not answer
 
 
 class Dispatch:
@@ -101,10 +105,21 @@ class Dispatch:
     def cancel(self, job: Job) -> None:
         """Give an attempt up; a process in which it does not end is killed."""
         attempt = job.order.attempt
-        self._waiting.pop(attempt, None)
-        if job.process is not None and attempt in job.process.jobs:
+        job.cancelled = True
+        if self._waiting.pop(attempt, None) is not None:
+            job.gone.set()
+        elif job.process is not None and attempt in job.process.jobs:
             job.process.cancels.append(attempt)
             self._plan()
+
+    async def end(self, job: Job) -> bool:
+        """Give up an attempt that takes too long; return whether that is its own doing.
+
+        It is not where its process was lost meanwhile: `answer` says how.
+        """
+        self.cancel(job)
+        await job.gone.wait()
+        return not job.answer.done()
 
     async def close(self) -> None:
         """Return when the attempts that were given up have ended, or their processes have."""
@@ -184,10 +199,11 @@ class Dispatch:
             self._plan()
             while True:
                 for attempt, evaluation in await process.actor.ended.remote():
-                    job = process.jobs.pop(attempt, None)
-                    if job is not None:
+                    job = process.jobs.get(attempt)
+                    if job is not None and not job.cancelled:
                         self._deaths.pop(job.order.number, None)
                         _answer(job, evaluation)
+                        _leave(job)
                 self._plan()
         except exceptions.RayTaskError as error:  # a fault of raybo's own ends the study
             for job in [*process.jobs.values(), *self._waiting.values()]:
@@ -204,10 +220,11 @@ class Dispatch:
         self._processes.remove(process)
         ray.kill(process.actor)
         others = len(process.jobs) - 1
-        for job in process.jobs.values():
+        for job in list(process.jobs.values()):
             if not process.culprits:
                 self._deaths[job.order.number] += 1
-            _answer(job, failure_of_process(error, others, process.culprits))
+            _answer(job, failure_of_process(error, others, process.culprits, process.blocked))
+            _leave(job)
         self._plan()
 
     def _refuse(self, process: _Process, failure: Failure) -> None:
@@ -224,6 +241,12 @@ class Dispatch:
             async with asyncio.timeout(2 * CANCEL_SECONDS):
                 stuck = await process.actor.cancel.remote(attempts)
         except TimeoutError:
+            n = len(process.jobs)
+            if n > 1:
+                logger.warning(_BLOCKED, n, 2 * CANCEL_SECONDS)
+                process.blocked = True
+                ray.kill(process.actor)  # which the wait for its answers notices
+                return
             stuck = attempts
         except exceptions.RayError:  # it is dead, which the wait for its answers notices
             return
@@ -233,7 +256,8 @@ class Dispatch:
             process.culprits += numbers
             ray.kill(process.actor)
         for attempt in attempts:
-            process.jobs.pop(attempt, None)
+            if attempt in process.jobs:
+                _leave(process.jobs[attempt])
         self._plan()
 
     def _spawn(self, job: Any, name: str | None = None) -> None:
@@ -243,6 +267,18 @@ class Dispatch:
 
 
 _CANCEL = "cancel"  # name of tasks
+_BLOCKED = (
+    "a process with %d trials has not answered for %g s, when the time of one of them was up: it "
+    "is killed, and they are tried again. A coroutine that computes for long or calls time.sleep "
+    "blocks all others in its process: give such work to asyncio.to_thread"
+)
+
+
+def _leave(job: Job) -> None:
+    """Take an attempt out of its process."""
+    if job.process is not None:
+        del job.process.jobs[job.order.attempt]
+    job.gone.set()
 
 
 def _answer(job: Job, answer: Evaluation | Failure) -> None:

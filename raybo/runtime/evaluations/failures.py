@@ -131,12 +131,17 @@ def failure_of_ray(error: BaseException) -> Failure:
     return Failure("lost", shorten(f"{type(error).__name__}: {_last_line(error)}"), "lost")
 
 
-def failure_of_process(error: BaseException, others: int, culprits: Sequence[int]) -> Failure:
+def failure_of_process(
+    error: BaseException, others: int, culprits: Sequence[int], blocked: bool
+) -> Failure:
     """Return the failure of an attempt whose process has died with `error`.
 
-    There were attempts at `others` other trials in it; it was killed for those of `culprits`.
+    There were attempts at `others` other trials in it; it was killed for those of `culprits`,
+    or because a coroutine had `blocked` it.
     """
-    if culprits:
+    if blocked:
+        text = f"a coroutine blocked its process, which it shared with {others} other trials"
+    elif culprits:
         text = f"its process was ended, since trial {culprits[0]} did not end when cancelled"
     elif "its node has died" in str(error):
         text = "the node died"

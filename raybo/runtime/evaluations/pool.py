@@ -48,6 +48,7 @@ class Attempt:
     started: float | None = None
     node: str = ""
     place: str = ""
+    overdue: bool = False
 
 
 class Pool:
@@ -135,7 +136,7 @@ class Pool:
             attempt.node, attempt.place = node, f"pid {pid} on node {node[:8]}"
 
     def expire(self) -> None:
-        """Give up the attempts that take longer than the timeout."""
+        """Give up the attempts that take longer than the timeout, each by a task."""
         timeout, now = self._settings.timeout, time.monotonic()
         if timeout is None:
             return
@@ -146,8 +147,9 @@ class Pool:
                 deadline = attempt.loading + LOAD_SECONDS + timeout
             else:  # it waits for resources, which does not count
                 continue
-            if now > deadline:
-                self._give_up(attempt, failure_of_timeout(timeout))
+            if now > deadline and not attempt.overdue:
+                attempt.overdue = True
+                self._spawn(self._time_out(attempt, timeout))
 
     def cancel_all(self) -> None:
         """End all attempts; their trials stay pending."""
@@ -198,6 +200,10 @@ class Pool:
     async def _follow(self, attempt: Attempt) -> None:
         found = await self._backend.evaluation(attempt.handle)
         self._end(attempt, _failed(found, attempt) if isinstance(found, Failure) else found)
+
+    async def _time_out(self, attempt: Attempt, timeout: float) -> None:
+        if await self._backend.end(attempt.handle):
+            self._end(attempt, _failed(failure_of_timeout(timeout), attempt))
 
     async def _refuse(self, attempt: Attempt, failure: Failure) -> None:
         self._end(attempt, _failed(failure, attempt))
