@@ -133,7 +133,10 @@ def test_a_journal_is_resumed_by_optimize(name: str, tmp_path: Path, ray_cluster
     assert load_result(name, tmp_path).best_value == result.best_value
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if n == "bock-paper" else n for n in OPTIMIZERS],
+)
 def test_an_optimizer_opens_with_its_pending_trials_and_goes_on(name: str) -> None:
     state = read_state(f"{name}.optimizer.json.gz")
     items = {item["number"]: item for item in state["trials"]}

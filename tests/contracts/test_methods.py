@@ -287,7 +287,9 @@ def test_more_seconds_are_more_searches_and_the_least_is_one(
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow) if name in ("addtree", "bock") else name
+        name
+        if name in ("auto", "bo", "local", "rpp")
+        else pytest.param(name, marks=pytest.mark.slow)
         for name in MODELS
         if name not in ("rembo", "bins")
     ],

@@ -94,8 +94,8 @@ def test_options_go_to_the_method_and_are_checked() -> None:
     [
         pytest.param({"preset": "paper"}, marks=pytest.mark.slow),
         {"acquisition": "ucb"},
-        {"acquisition": "ei"},
-        {"maximizer": "cmaes"},
+        pytest.param({"acquisition": "ei"}, marks=pytest.mark.slow),
+        pytest.param({"maximizer": "cmaes"}, marks=pytest.mark.slow),
     ],
 )
 def test_every_variant_of_bo_gets_close_to_a_bowls_minimum(options: dict) -> None:

@@ -93,12 +93,12 @@ def state_of(folder: Path) -> dict[str, Any]:
 
 def test_run_with_failures_in_a_conditional_space(tmp_path: Path) -> None:
     points = [{"n": 13}, {"n": 14}, {"a": 0.5, "n": 1, "model": {"kind": "two"}}]
-    search = RayBOSearch(points_to_evaluate=points, seed=3)
-    results = run(objective(), tmp_path, search, SPACE, max_concurrent_trials=1, num_samples=7)
-    assert len(results) == 7
+    search = RayBOSearch(points_to_evaluate=points, method="random", seed=3)
+    results = run(objective(), tmp_path, search, SPACE, max_concurrent_trials=1, num_samples=5)
+    assert len(results) == 5
     assert results.num_errors == 1
     states = [t["state"] for t in state_of(tmp_path)["book"]["trials"]]
-    assert states == ["failed", "failed", *["done"] * 5]
+    assert states == ["failed", "failed", *["done"] * 3]
     best = results.get_best_result()
     assert best.metrics["loss"] <= 1.0
     assert best.config["constant"] == {"deep": [1, 2]}
@@ -106,7 +106,7 @@ def test_run_with_failures_in_a_conditional_space(tmp_path: Path) -> None:
     follow_up.set_search_properties(None, None, SPACE)
     follow_up.add_evaluated_trials(results, "loss")
     follow_up.save(str(tmp_path / "follow-up"))
-    assert len(json.loads((tmp_path / "follow-up").read_text())["book"]["trials"]) == 7
+    assert len(json.loads((tmp_path / "follow-up").read_text())["book"]["trials"]) == 5
 
 
 def test_one_trial_at_a_time_is_the_sequential_run_of_the_optimizer(tmp_path: Path) -> None:
@@ -154,6 +154,7 @@ def test_space_of_raybo_with_a_constant_and_a_scheduler_of_tune(tmp_path: Path) 
         assert (trial["value"] is not None) == complete
 
 
+@pytest.mark.slow
 def test_the_search_keeps_a_bound_on_another_metric(tmp_path: Path) -> None:
     def train(config: dict[str, Any]) -> dict[str, float]:
         return {"loss": -config["x"], "cost": 10 * config["x"]}

@@ -63,7 +63,8 @@ def test_every_effort_proposes_points_of_the_space(effort: Effort) -> None:
     assert study.best.config["n"] == 1
 
 
-@pytest.mark.parametrize("acquisition", [pytest.param("ei", marks=pytest.mark.slow), "ucb"])
+@pytest.mark.slow
+@pytest.mark.parametrize("acquisition", ["ei", "ucb"])
 def test_the_published_baseline_improves_on_its_design(acquisition: str) -> None:
     opt = Optimizer(Box(2), "bo", seed=0, preset="paper", acquisition=acquisition, n_init=5)
     values = []

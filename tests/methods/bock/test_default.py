@@ -56,12 +56,13 @@ def test_the_centre_is_proposed_once_and_not_when_the_user_has_given_it() -> Non
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param({}, marks=pytest.mark.slow),
+        {},
         {"inference": "map", "warp": False},
-        pytest.param({"inference": "map", "degree": 5}, marks=pytest.mark.slow),
+        {"inference": "map", "degree": 5},
     ],
     ids=str,
 )
+@pytest.mark.slow
 def test_every_variant_improves_on_its_start(options: dict) -> None:
     opt = Optimizer(Box(4), "bock", seed=0, **options)
     assert run(opt, 20) < 0.16 - 0.05  # the value at the centre is 4 * 0.2^2
