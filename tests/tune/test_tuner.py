@@ -93,7 +93,7 @@ def state_of(folder: Path) -> dict[str, Any]:
 
 def test_run_with_failures_in_a_conditional_space(tmp_path: Path) -> None:
     points = [{"n": 13}, {"n": 14}, {"a": 0.5, "n": 1, "model": {"kind": "two"}}]
-    search = RayBOSearch(points_to_evaluate=points, method="random", seed=3)
+    search = RayBOSearch(points_to_evaluate=points, method="random", seed=4)
     results = run(objective(), tmp_path, search, SPACE, max_concurrent_trials=1, num_samples=5)
     assert len(results) == 5
     assert results.num_errors == 1
