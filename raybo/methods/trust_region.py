@@ -7,9 +7,9 @@ that has shrunk too far starts again at its first length, and the model keeps al
 shrinks a region, too. Whether a search has ended is asked in raybo/study/restarts.py.
 
 It goes around any model: `local` always has one, `rembo` unless told otherwise, `bo`, `addgp` and
-`bock` with `trust_region=True`. The length is noted with every point proposed in the region. It follows from
-these notes and the losses, in the order of the trials, so points of other methods move the centre
-and nothing else.
+`bock` with `trust_region=True`. The length is noted with every point proposed in the region. It
+follows from these notes and the losses, in the order of the trials, so points of other methods
+move the centre and nothing else.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ distribution that A was drawn from. It reads no row of A, so a proposal costs th
 10^9 dimensions. Spaces with categories have the kernel "mixed"; kernels.py has the others.
 
 What differs from REMBO (Wang et al. 2013): the learnt rows (`row_starts`), the width of the small
-box (`box_bound`), d and k, the trust region, and what all default methods have: standardised losses, a
-fitted noise, log EI climbed by L-BFGS-B. `raybo bench peers-high` compares the two.
+box (`box_bound`), d and k, the trust region, and what all default methods have: standardised
+losses, a fitted noise, log EI climbed by L-BFGS-B. `raybo bench peers-high` compares the two.
 
 Which d, which k? With fewer dimensions than directions that matter an embedding seldom holds an
 optimum, and each further dimension makes the search longer. k > 1 splits the evaluations between
