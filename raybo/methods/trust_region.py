@@ -6,10 +6,10 @@ rates in balance where one proposal in five is a success (the one-fifth rule, Re
 that has shrunk too far starts again at its first length, and the model keeps all results: noise
 shrinks a region, too. Whether a search has ended is asked in raybo/study/restarts.py.
 
-It goes around any model: `local` always has one, `rembo` unless told otherwise, `bo`, `addgp` and
-`bock` with `trust_region=True`. The length is noted with every point proposed in the region. It
-follows from these notes and the losses, in the order of the trials, so points of other methods
-move the centre and nothing else.
+It goes around any model: `local` always has one, `rembo` and `bins` unless told otherwise, `bo`,
+`addgp` and `bock` with `trust_region=True`. The length is noted with every point proposed in the
+region. It follows from these notes and the losses, in the order of the trials, so points of other
+methods move the centre and nothing else.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from raybo.acquisition.maximizers.base import Region
 from raybo.errors import MethodError
 from raybo.methods.addgp.default import AddGp
 from raybo.methods.base import Data
+from raybo.methods.bins.default import Bins
 from raybo.methods.bo.default import Bo
 from raybo.methods.bock.default import Bock
 from raybo.methods.rembo.default import Rembo, box_bound
@@ -156,7 +157,7 @@ def test_several_points_at_a_time_are_all_in_the_region() -> None:
 
 
 def test_the_region_of_an_embedding_is_in_its_small_box() -> None:
-    optimizer = Optimizer(Box(40, -1, 1), "rembo", seed=0, d=3, trust_region=True)
+    optimizer = Optimizer(Box(40, -1, 1), "rembo", seed=0, d=3)
     for i in range(10):
         optimizer.tell(optimizer.ask(), float(i))  # the first stays the best
     first, last = optimizer.trials[0], optimizer.trials[-1]
@@ -168,7 +169,25 @@ def test_the_region_of_an_embedding_is_in_its_small_box() -> None:
     assert moved <= lengths[-1] / 2 * width + 1e-9
 
 
-@pytest.mark.parametrize("cls", [Bo, AddGp, Bock, Rembo])
+@pytest.mark.parametrize("n", [1, 3])
+def test_the_region_of_bins_is_of_their_values(n: int) -> None:
+    optimizer = Optimizer(Box(40, -1, 1), "bins", seed=0, d=4, n_init=4)
+    for i in range(12 // n):
+        for trial in optimizer.ask(n):
+            optimizer.tell(trial, float(i))  # the first stays the best
+    lengths = [trial.memo.get(LENGTH) for trial in optimizer.trials]
+    inside = [length for length in lengths if length is not None]
+    assert len(inside) in (6, 8)
+    assert inside[0] == 1.0
+    assert inside == sorted(inside, reverse=True)
+    first, last = (np.asarray(optimizer.trials[i].config["x"][:40]) for i in (0, -1))
+    assert np.abs(last - first).max() <= inside[-1] + 1e-9
+    free = Optimizer(Box(40, -1, 1), "bins", seed=0, n_init=1, trust_region=False)
+    free.tell(free.ask(), 1.0)
+    assert LENGTH not in free.ask().memo
+
+
+@pytest.mark.parametrize("cls", [Bo, AddGp, Bock, Rembo, Bins])
 def test_a_trust_region_is_wanted_or_not(cls: type[Any]) -> None:
     with pytest.raises(MethodError, match=r"trust_region must be one of True, False, got 0.5"):
         cls(Box(3), trust_region=0.5)

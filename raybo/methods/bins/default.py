@@ -8,8 +8,10 @@ them, by halving the bin that has most to hide, that with the largest relevance 
 of coordinates. Each split halves what a bin can hide, so a hundred results tell a few coordinates
 among very many apart, and bins without effect stay whole.
 
-Growing axis-aligned embeddings that keep their data are those of BAxUS (Papenmeier, Nardi,
-Poloczek 2022), which splits all bins after the trust region has shrunk, and by the total budget.
+The next point is searched in a trust region (raybo/methods/trust_region.py), of the values of all
+bins there are. Growing axis-aligned embeddings that keep their data are those of BAxUS
+(Papenmeier, Nardi, Poloczek 2022), which splits all bins after the trust region has shrunk, and by
+the total budget.
 """
 
 from __future__ import annotations
@@ -19,15 +21,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from raybo.acquisition.maximizers.base import Region
 from raybo.acquisition.maximizers.lbfgsb import Lbfgsb
 from raybo.methods.base import Data, Proposal, lane_of
 from raybo.methods.bins.partition import Partition
 from raybo.methods.feasibility import feasibility
 from raybo.methods.in_turn import best_in_turn
 from raybo.methods.model import fitted_gp, with_pending
-from raybo.methods.options import check_count, require_unconditional
+from raybo.methods.options import check_choice, check_count, require_unconditional
 from raybo.methods.rembo.embedding import require_embeddable
 from raybo.methods.search import Barred, barred_images, weighed_acquisition
+from raybo.methods.trust_region import trusted
 from raybo.space.any_space import AnySpace
 from raybo.space.box import Box
 from raybo.space.design import design_size
@@ -50,10 +54,13 @@ class Bins:
     d: int | None = None  # bins at first
     k: int | None = None  # independent searches, each with an order of the coordinates of its own
     n_init: int | None = None  # points of each search's design; bins + 2, at most 10, unless given
+    # Whether only a part around the best point is searched: `raybo bench bins-embedded`.
+    trust_region: bool = True
 
     def __post_init__(self) -> None:
         for name in ("d", "k", "n_init"):
             check_count(name, getattr(self, name))
+        check_choice("trust_region", self.trust_region, (True, False))
         require_unconditional("bins", self.space)
         require_embeddable(self.d, self.space)
 
@@ -79,23 +86,20 @@ class Bins:
             gp, memo = fitted_gp(kernel, own, bad_side=SHORT_TAIL)
             success = feasibility(kernel, own)
             gp = with_pending(gp, own, success.walls)
+            bars = barred_images(bins, data, own)
+            trust = trusted(self.trust_region, own, (), bars)
+
+            def region(rng: np.random.Generator) -> Region:
+                return trust.confine(bins.region(own, rng), rng)
+
             if len(rngs) > 1 and isinstance(self.space, Box):
-                U = best_in_turn(
-                    gp,
-                    "log_ei",
-                    own,
-                    success,
-                    Box(bins.d),
-                    lambda rng: bins.region(own, rng),
-                    rngs,
-                )
+                U = best_in_turn(gp, "log_ei", own, success, Box(bins.d), region, rngs)
             else:
-                f = weighed_acquisition(gp, "log_ei", own, success)
-                f = Barred(f, barred_images(bins, data, own))
+                f = Barred(weighed_acquisition(gp, "log_ei", own, success), bars)
                 search = Lbfgsb(own.effort.n_starts, own.effort.max_evaluations)
-                U = search(f, bins.region(own, rngs[0]), rngs[0])[None]
+                U = search(f, region(rngs[0]), rngs[0])[None]
         memo |= success.memo
-        return [bins.proposal(u, {} if i else memo) for i, u in enumerate(U)]
+        return [bins.proposal(u, {**trust.memo, **({} if i else memo)}) for i, u in enumerate(U)]
 
     def partition(self, data: Data) -> Partition:
         """The bins of all points so far of the lane of trial `data.number`."""
