@@ -65,9 +65,8 @@ class Rembo:
     kernel: str | None = None  # one of KERNELS
     n_init: int | None = None  # points of the initial design of each embedding; d + 1 unless given
     seconds: float | None = None  # of search for each proposal, instead of one search
-    # Whether only a part around the best point is searched: `raybo bench suite --name high`,
-    # Branin and Hartmann6 in 500 dimensions, and rotated Branin in 25, each on ten fresh seeds.
-    trust_region: bool = True
+    # `raybo bench suite --name high`: Branin and Hartmann6 in 500 dimensions, rotated in 25.
+    trust_region: bool = True  # whether only a part around the best point is searched
 
     def __post_init__(self) -> None:
         check_choice("kernel", self.kernel, (None, *KERNELS))
