@@ -14,7 +14,6 @@ from __future__ import annotations
 import numpy as np
 
 from raybo.methods.base import Data
-from raybo.space.design import design_size
 
 RESTART = "restart"  # entry of a memo: number of the first trial of the search
 # How much of what was gained since the design still counts as a gain: digits against searches.
@@ -24,12 +23,12 @@ RESTART = "restart"  # entry of a memo: number of the first trial of the search
 SAME = 1e-5
 
 
-def has_ended(data: Data) -> bool:
-    """Whether a search has found its minimum: half of its last results are the best one.
+def has_ended(data: Data, n: int) -> bool:
+    """Whether a search has found its minimum: half of its last 2n results are the best one.
 
-    The last ones are twice as many as a design has points.
+    A design of the space has n points.
     """
-    loss, n = data.loss[data.finished], design_size(data.X.shape[1])
+    loss = data.loss[data.finished]
     if len(loss) < 2 * n:
         return False
     loss = np.clip(loss, -1e307, 1e307)  # differences are finite

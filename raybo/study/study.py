@@ -19,6 +19,7 @@ from raybo.arrays import Array
 from raybo.errors import ObjectiveError, SpaceExhausted, StudyError, SurrogateError
 from raybo.methods.base import FULL, Data, Effort, Method, Proposal, ask_method, lane_of
 from raybo.space.any_space import AnySpace
+from raybo.space.design import design_size
 from raybo.study.curves import Course, course_of, expected_losses
 from raybo.study.objective import Objective, finite_number
 from raybo.study.restarts import RESTART, has_ended
@@ -325,9 +326,12 @@ class Study:
         """What the present search knows: where the last one has ended, nothing."""
         if not self._restarts:
             return self.data(number, effort)
-        first = max((t.memo.get(RESTART, 0) for t in self.trials.values()), default=0)
+        lanes, trials = self.method.lanes, self.trials.values()
+        lane = [t for t in trials if lane_of(t.number, lanes) == lane_of(number, lanes)]
+        first = max((t.memo.get(RESTART, 0) for t in lane), default=0)
         data = self.data(number, effort, first)
-        return self.data(number, effort, number) if has_ended(data) else data
+        ended = has_ended(data, design_size(self.space.dim))
+        return self.data(number, effort, number) if ended else data
 
     @property
     def _restarts(self) -> bool:

@@ -113,7 +113,7 @@ def plot_history(sheet: Sheet, optimum: float | None = None) -> go.Figure:
     menu = {"type": "buttons", "direction": "right", "buttons": buttons, "active": first}
     place = {"x": 1, "xanchor": "right", "y": 1.02, "yanchor": "bottom", "pad": {"t": 0, "b": 4}}
     figure.update_layout(updatemenus=[{**menu, **place, "font": {"size": 12}}])
-    for first in list(summary.searches(outcome))[1:]:  # where another search began
+    for first in list(summary.searches(outcome))[outcome.lanes :]:  # where another search began
         figure.add_vline(first - 0.5, line={"color": GREY, "width": 1, "dash": "dot"})
     figure.update_xaxes(title={"text": "trial", "standoff": 4})
     figure.update_yaxes(_NUMBERS)

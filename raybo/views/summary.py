@@ -448,14 +448,18 @@ class Lane:
 
 
 def searches(outcome: Outcome) -> dict[int, float | None]:
-    """Return the best value of each search of a study, by the number of its first trial."""
-    firsts = sorted({0, *(t.memo[RESTART] for t in outcome.trials if RESTART in t.memo)})
+    """Return the best value of each search of a study, by the number of its first trial.
+
+    In each lane one search follows another.
+    """
     found: dict[int, float | None] = {}
-    for first, end in pairwise([*firsts, math.inf]):
-        own = [t for t in outcome.trials if first <= t.number < end]
-        best = best_of(own, outcome.goal)
-        found[int(first)] = best.value if best else None
-    return found
+    for lane in range(outcome.lanes):
+        trials = [t for t in outcome.trials if lane_of(t.number, outcome.lanes) == lane]
+        firsts = sorted({lane, *(t.memo[RESTART] for t in trials if RESTART in t.memo)})
+        for first, end in pairwise([*firsts, math.inf]):
+            best = best_of([t for t in trials if first <= t.number < end], outcome.goal)
+            found[int(first)] = best.value if best else None
+    return dict(sorted(found.items()))
 
 
 def lanes(outcome: Outcome) -> list[Lane]:

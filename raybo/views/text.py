@@ -139,12 +139,13 @@ def shorten(text: str, length: int) -> str:
 def _searches(outcome: Outcome) -> list[str]:
     """Return a line on what came of each search, where one ended and another began."""
     found = searches(outcome)
-    if len(found) == 1:
+    if len(found) == outcome.lanes:
         return []
     latest = list(found.items())[-_SEARCHES:]
     parts = [f"{first}: {'-' if v is None else number(v)}" for first, v in latest]
     dots = "... " if len(found) > _SEARCHES else ""
-    text = f"{len(found)} searches, one after another; first trial and best value of each: "
+    order = ", one after another" if outcome.lanes == 1 else f" in {outcome.lanes} lanes"
+    text = f"{len(found)} searches{order}; first trial and best value of each: "
     return [f"  {text}{dots}{', '.join(parts)}"]
 
 

@@ -49,29 +49,29 @@ def told(study: Study, values: Iterable[float]) -> None:
 
 
 def test_a_search_has_ended_when_half_of_its_last_results_are_the_best() -> None:
-    assert has_ended(data_of([3, 4, 2, 5, 1, 1, 1, 1]))
-    assert has_ended(data_of([3, 4, 2, 5, 1, 1 + 1e-6, 1 - 1e-6, 1]))
-    assert has_ended(data_of([3, 4, 2, 5, 1, 9, 1, 8, 7, 1, 1]))
-    assert not has_ended(data_of([3, 4, 2, 5, 1, 9, 1, 8, 7, 6, 5, 1, 1]))  # three of eight
-    assert not has_ended(data_of([3, 4, 2, 5, 1, 1, 1, 1.1]))  # three
-    assert not has_ended(data_of([3, 4, 2, 5, 1, 3, 3, 3, 3]))  # alike, and not the best
-    assert not has_ended(data_of([1, 1, 1, 1, 1, 1, 1, 1, 1]))  # nothing was gained
-    assert not has_ended(data_of([]))
-    assert not has_ended(data_of([1.7e308, -1.7e308, 1.7e308, 0, 1, 2, 3, 4]))
+    assert has_ended(data_of([3, 4, 2, 5, 1, 1, 1, 1]), 4)
+    assert has_ended(data_of([3, 4, 2, 5, 1, 1 + 1e-6, 1 - 1e-6, 1]), 4)
+    assert has_ended(data_of([3, 4, 2, 5, 1, 9, 1, 8, 7, 1, 1]), 4)
+    assert not has_ended(data_of([3, 4, 2, 5, 1, 9, 1, 8, 7, 6, 5, 1, 1]), 4)  # three of eight
+    assert not has_ended(data_of([3, 4, 2, 5, 1, 1, 1, 1.1]), 4)  # three
+    assert not has_ended(data_of([3, 4, 2, 5, 1, 3, 3, 3, 3]), 4)  # alike, and not the best
+    assert not has_ended(data_of([1, 1, 1, 1, 1, 1, 1, 1, 1]), 4)  # nothing was gained
+    assert not has_ended(data_of([]), 4)
+    assert not has_ended(data_of([1.7e308, -1.7e308, 1.7e308, 0, 1, 2, 3, 4]), 4)
 
 
 def test_noise_and_results_that_do_not_count_end_no_search() -> None:
     rng = np.random.default_rng(1)
     assert not any(
-        has_ended(data_of([3, 4, 2, 5, *rng.normal(1.0, 0.01, n)])) for n in range(4, 200)
+        has_ended(data_of([3, 4, 2, 5, *rng.normal(1.0, 0.01, n)]), 4) for n in range(4, 200)
     )
     losses = [3, 4, 2, 5, 1, 1, 1, 1]
     expected = np.array([0.0] * 7 + [0.5])  # the last trial has not finished
-    assert not has_ended(data_of(losses, spread=expected))
-    assert not has_ended(data_of(losses, spread=np.ones(8)))
+    assert not has_ended(data_of(losses, spread=expected), 4)
+    assert not has_ended(data_of(losses, spread=np.ones(8)), 4)
     beyond = np.array([[0.0]] * 7 + [[1.0]])  # the last one breaks a bound
-    assert not has_ended(data_of(losses, excess=beyond))
-    assert not has_ended(data_of(losses, excess=np.ones((8, 1))))
+    assert not has_ended(data_of(losses, excess=beyond), 4)
+    assert not has_ended(data_of(losses, excess=np.ones((8, 1))), 4)
 
 
 def test_the_next_search_knows_its_own_trials_and_where_the_last_one_was() -> None:
@@ -126,9 +126,21 @@ def test_a_search_comes_to_a_corner_where_another_has_been() -> None:
     assert len({trial.memo.get(RESTART) for trial in study.trials.values()}) > 2
 
 
-def test_auto_restarts_unless_it_leaves_the_space_to_another_method() -> None:
-    assert build_method("auto", SPACE).restarts  # type: ignore[attr-defined]
-    assert not build_method("auto", Box(10**6)).restarts  # type: ignore[attr-defined]
+def test_each_lane_has_searches_of_its_own() -> None:
+    spy = Spy(SPACE)
+    spy.lanes = 2
+    study = Study(SPACE, spy)
+    same, gains = [3, 4, 2, 5, 1, 1, 1, 1], [9, 8, 7, 6, 5, 4, 3, 2]
+    told(study, [value for pair in zip(same, gains, strict=True) for value in pair])
+    assert study.ask().memo[RESTART] == 16
+    assert spy.seen[-1].n_rows == 0
+    assert RESTART not in study.ask().memo
+    np.testing.assert_array_equal(spy.seen[-1].loss, gains)
+
+
+def test_which_methods_restart() -> None:
+    for name, space in (("auto", SPACE), ("auto", Box(10**6)), ("bo", SPACE), ("bins", SPACE)):
+        assert build_method(name, space).restarts  # type: ignore[attr-defined]
     for name in ("rembo", "random", "egp"):
         assert not getattr(build_method(name, SPACE), "restarts", False)
     assert not getattr(build_method("bo", SPACE, {"preset": "paper"}), "restarts", False)

@@ -218,6 +218,10 @@ def test_the_searches_of_a_study_are_told_apart(make_result: Make) -> None:
     assert "0: 1, 3: 0.5, 6: 4" in str(result)
     lines = [shape.x0 for shape in plots.plot_history(Sheet(result)).layout.shapes]
     assert lines == [2.5, 5.5]
+    lanes = replace(result, lanes=2)  # the third search begins in the first lane
+    assert summary.searches(lanes) == {0: 0.5, 1: 1.0, 3: 0.7, 6: 4.0}
+    assert "4 searches in 2 lanes" in str(lanes)
+    assert len(plots.plot_history(Sheet(lanes)).layout.shapes) == 2
     whole = make_result(8)
     assert list(summary.searches(whole)) == [0]
     assert "searches" not in str(whole)

@@ -55,6 +55,8 @@ class Auto:
     n_init: int | None = None  # points of the design; columns + 2, at most 10, unless given
     members: Sequence[str] | None = None  # some of MEMBERS; by the space unless given
 
+    restarts = True
+
     def __post_init__(self) -> None:
         check_count("n_init", self.n_init)
         for name in self.members or ():
@@ -76,11 +78,6 @@ class Auto:
     def lanes(self) -> int:
         """One, or as many as the only method has."""
         return 1 if self.only is None else self.only.lanes
-
-    @property
-    def restarts(self) -> bool:
-        """Whether the members search together."""
-        return self.only is None
 
     def propose(self, data: Data, rng: np.random.Generator) -> Proposal:
         """Next point of a member drawn by its share."""

@@ -57,6 +57,8 @@ class Bins:
     n_init: int | None = None  # points of each search's design; bins + 2, at most 10, unless given
     trust_region: bool = True  # whether only a part around the best point is searched
 
+    restarts = True
+
     def __post_init__(self) -> None:
         for name in ("d", "k", "n_init"):
             check_count(name, getattr(self, name))
