@@ -326,10 +326,10 @@ class Study:
         """What the present search knows: where the last one has ended, nothing."""
         if not self._restarts:
             return self.data(number, effort)
-        lanes, trials = self.method.lanes, self.trials.values()
-        lane = [t for t in trials if lane_of(t.number, lanes) == lane_of(number, lanes)]
-        first = max((t.memo.get(RESTART, 0) for t in lane), default=0)
-        data = self.data(number, effort, first)
+        lanes = self.method.lanes
+        begun = {t.memo[RESTART] for t in self.trials.values() if RESTART in t.memo}
+        own = (first for first in begun if lane_of(first, lanes) == lane_of(number, lanes))
+        data = self.data(number, effort, max(own, default=0))
         ended = has_ended(data, design_size(self.space.dim))
         return self.data(number, effort, number) if ended else data
 

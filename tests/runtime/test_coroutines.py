@@ -79,12 +79,9 @@ def make_objective() -> Any:
     return go_wrong
 
 
-@pytest.mark.parametrize("long", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_every_fault_is_recorded_and_the_study_goes_on(tmp_path: Path, long: bool) -> None:
-    faults = {name: fault for name, fault in FAULTS.items() if long or name not in LONG_FAULTS}
-    fine = [f"fine {i}" for i in range(6)]
-    names = [*fine[:3], *faults, *fine[3:]]
-    result = raybo.optimize(
+def run(names: list[str], folder: Path) -> raybo.Result:
+    """Study with a trial for each name, up to six at a time in one process."""
+    return raybo.optimize(
         make_objective(),
         {"fault": Categorical(names)},
         metric="loss",
@@ -92,10 +89,18 @@ def test_every_fault_is_recorded_and_the_study_goes_on(tmp_path: Path, long: boo
         points=[{"fault": name} for name in names],
         timeout=1.5,
         workers=6,
-        storage=tmp_path,
+        storage=folder,
         progress=False,
         name="faults",
     )
+
+
+@pytest.mark.parametrize("long", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_every_fault_is_recorded_and_the_study_goes_on(tmp_path: Path, long: bool) -> None:
+    faults = {name: fault for name, fault in FAULTS.items() if long or name not in LONG_FAULTS}
+    fine = [f"fine {i}" for i in range(6)]
+    names = [*fine[:3], *faults, *fine[3:]]
+    result = run(names, tmp_path)
     found = {trial.config["fault"]: trial for trial in result.trials}
     assert found.keys() == set(names)
     for name in fine:
@@ -111,17 +116,7 @@ def test_every_fault_is_recorded_and_the_study_goes_on(tmp_path: Path, long: boo
 @pytest.mark.slow  # its process is killed three times
 def test_what_a_coroutine_blocks_is_not_the_fault_of_the_others(tmp_path: Path) -> None:
     names = [*(f"fine {i}" for i in range(4)), "block"]
-    result = raybo.optimize(
-        make_objective(),
-        {"fault": Categorical(names)},
-        metric="loss",
-        method="random",
-        points=[{"fault": name} for name in names],
-        timeout=1.5,
-        workers=5,
-        storage=tmp_path,
-        progress=False,
-    )
+    result = run(names, tmp_path)
     *fine, block = sorted(result.trials, key=lambda trial: names.index(trial.config["fault"]))
     assert [(trial.state, trial.value) for trial in fine] == [(State.DONE, 1.0)] * 4
     assert (block.state, block.reason) == (State.FAILED, "timeout after 1.5 s")

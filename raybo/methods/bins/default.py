@@ -40,8 +40,7 @@ from raybo.surrogate.linalg import one_thread
 from raybo.surrogate.outcomes import SHORT_TAIL
 
 # Chosen by `raybo bench bins-embedded` on seeds 40 to 49: with 16 bins at first both functions are
-# found later; with a bin for every 2 results Branin is, and for every 4 Hartmann6. Without the
-# trust region Branin in 500 dimensions ends farther off in 8 of the 10 runs.
+# found later; with a bin for every 2 results Branin is, and for every 4 Hartmann6.
 BINS = 8  # at first, unless given
 RESULTS_PER_BIN = 3
 MOST_BINS = 100  # every point notes them: a journal would grow with the square of its trials
@@ -55,6 +54,7 @@ class Bins:
     d: int | None = None  # bins at first
     k: int | None = None  # independent searches, each with an order of the coordinates of its own
     n_init: int | None = None  # points of each search's design; bins + 2, at most 10, unless given
+    # `raybo bench bins-embedded`, fresh seeds: Branin in 100 and 500 dimensions.
     trust_region: bool = True  # whether only a part around the best point is searched
 
     restarts = True
