@@ -181,21 +181,6 @@ class Data:
             pending_memos=pending_memos,
         )
 
-    def noted_by(self, name: str) -> Data:
-        """The data with the notes of the part called `name` only, and a cache of its own."""
-
-        def own(memos: tuple[Memo, ...]) -> tuple[Memo, ...]:
-            return tuple(memo.get(NOTED, {}).get(name, {}) for memo in memos)
-
-        return replace(
-            self,
-            memos=own(self.memos),
-            pending_memos=own(self.pending_memos),
-            failed_memos=own(self.failed_memos),
-            dropped_memos=own(self.dropped_memos),
-            cache=self.cache.setdefault(name, {}),
-        )
-
     def without_fits(self) -> Data:
         """The data without earlier fits, which were of other losses at the same points."""
         return replace(

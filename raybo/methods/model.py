@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from raybo.arrays import Array, Bools
+from raybo.arrays import Array
 from raybo.lazy import Tensor, torch
 from raybo.methods.base import FULL, Data, Method
 from raybo.space.any_space import AnySpace
@@ -22,8 +20,6 @@ from raybo.surrogate.map import FREE_NOISE, fit, mostly_noise, starting_theta
 from raybo.surrogate.outcomes import WIDE_TAIL, Scale, Tail
 
 _LARGEST = 1e150  # of the losses that are expected: their squares are finite
-# Variance of a value that does not count, where that of all is 1: as good as left out.
-_NOTHING_KNOWN = 1e6
 Starts = Callable[[Theta], Sequence[Theta]]  # last hyperparameters -> others to start a fit from
 
 
@@ -67,7 +63,6 @@ def fitted_gp(
     noise: Hyper = FREE_NOISE,
     mean: float | None = None,
     bad_side: Tail = WIDE_TAIL,
-    counts: Bools | None = None,
     more_starts: Starts | None = None,
     more_iterations: int = 1,
     device: str = "cpu",
@@ -88,8 +83,6 @@ def fitted_gp(
         As in `raybo.surrogate.map.fit`.
     bad_side
         How far losses much worse than the median are drawn in, as in `standardize`.
-    counts
-        Which told rows (n,) the process learns from; all of them unless given.
     more_starts
         Makes further starts of a fit from the first one.
     more_iterations
@@ -105,10 +98,10 @@ def fitted_gp(
         theta = theta_from_json({name: last["theta"][name] for name in names}, device)
     kept: _Cached | None = data.cache.get("gp")
     due = last is None or not known or data.is_refit_due(last["fitted"])
-    values, variances = standardized(data.loss, data.spread, bad_side, counts)
-    if not due and kept is not None and kept.serves(kernel, data, theta_to_json(theta), variances):
+    if not due and kept is not None and kept.serves(kernel, data, theta_to_json(theta)):
         return kept.gp, {}
     X = torch.as_tensor(data.X, device=device)
+    values, variances = standardized(data.loss, data.spread, bad_side)
     y, own = torch.as_tensor(values, device=device), torch.as_tensor(variances, device=device)
     memo: dict[str, Any] = {}
     if due:
@@ -120,7 +113,7 @@ def fitted_gp(
         )
         memo = {"theta": theta_to_json(theta), "fitted": data.n_told}
     gp = GP.of(kernel, theta, X, y, mean, own)
-    data.cache["gp"] = _Cached(gp, theta_to_json(theta), data.X, data.loss, variances)
+    data.cache["gp"] = _Cached(gp, theta_to_json(theta), data.X, data.loss, data.spread)
     return gp, memo
 
 
@@ -132,36 +125,28 @@ class _Cached:
     theta: Mapping[str, Any]  # JSON
     X: Array
     loss: Array
-    variances: Array
+    spread: Array
 
-    def serves(
-        self, kernel: Kernel, data: Data, theta: Mapping[str, Any], variances: Array
-    ) -> bool:
-        """Whether it is the model of `data` under `theta`, with the losses' own variances."""
+    def serves(self, kernel: Kernel, data: Data, theta: Mapping[str, Any]) -> bool:
+        """Whether it is the model of `data` under `theta`."""
         return (
             kernel == self.gp.kernel
             and theta == self.theta
             and np.array_equal(self.loss, data.loss)
-            and np.array_equal(self.variances, variances)
+            and np.array_equal(self.spread, data.spread)
             and np.array_equal(self.X, data.X)
         )
 
 
-def standardized(
-    loss: Array, spread: Array, bad_side: Tail = WIDE_TAIL, counts: Bools | None = None
-) -> tuple[Array, Array]:
-    """Standardised losses (n,), and the variances that they have of their own.
+def standardized(loss: Array, spread: Array, bad_side: Tail = WIDE_TAIL) -> tuple[Array, Array]:
+    """Standardised losses (n,), and their own variances where they are expected ones.
 
-    `spread` are the deviations of the losses, or empty where all are known. Losses that do not
-    count have no part in the scale.
+    `spread` are the deviations of the losses, or empty where all are known.
     """
-    scale = Scale.of(loss if counts is None else loss[counts], bad_side)
-    variances = np.zeros(len(loss))
-    if spread.size:
-        variances = ((scale(loss + spread) - scale(loss - spread)) / 2.0) ** 2
-    if counts is not None:
-        variances = np.where(counts, variances, _NOTHING_KNOWN)
-    return scale(loss), variances
+    scale = Scale.of(loss, bad_side)
+    if not spread.size:
+        return scale(loss), np.zeros(len(loss))
+    return scale(loss), ((scale(loss + spread) - scale(loss - spread)) / 2.0) ** 2
 
 
 def incumbent(gp: GP, data: Data) -> Tensor:
@@ -209,32 +194,9 @@ def in_losses(gp: GP, loss: Array, rows: Array, noise: bool = False) -> tuple[Ar
     of results, else of their means.
     """
     found = gp.posterior(torch.as_tensor(rows, device=gp.X.device))
-    variance = found.variance
+    mean, variance = found.mean, found.variance
     if noise:
         variance = variance + gp.theta[NOISE][..., None]
-    return _in_losses(gp, loss, found.mean, variance)
-
-
-def left_out_density(gp: GP, data: Data, rows: Bools) -> float:
-    """Log density of the losses of told rows (n,), each as all other rows predict it.
-
-    What is the same for all models is left out.
-    """
-    found = gp.left_out()
-    pairs = zip(*_in_losses(gp, data.loss, found.mean, found.variance), strict=True)
-    those = zip(data.loss.tolist(), pairs, (rows & data.finished).tolist(), strict=True)
-    return math.fsum(log_density(loss, *pair) for loss, pair, wanted in those if wanted)
-
-
-def log_density(loss: float, mean: float, deviation: float) -> float:
-    """Log density of a loss, up to what is the same for all models."""
-    deviation = max(deviation, sys.float_info.min)
-    error = (loss - mean) / deviation
-    return -math.log(deviation) - 0.5 * error * error
-
-
-def _in_losses(gp: GP, loss: Array, mean: Tensor, variance: Tensor) -> tuple[Array, Array]:
-    """Mean and deviation (m,) of losses, by those of standardised ones."""
     if mean.ndim > 1:  # samples of hyperparameters
         variance = variance.mean(0) + mean.var(0, correction=0)
         mean = mean.mean(0)

@@ -22,7 +22,7 @@ import numpy as np
 
 from raybo.acquisition.maximizers.base import Region
 from raybo.acquisition.starts import inside
-from raybo.arrays import Array, Bools
+from raybo.arrays import Array
 from raybo.methods.base import Data, Memo
 from raybo.methods.search import Bars
 
@@ -104,19 +104,6 @@ def length_of(data: Data) -> float:
             length = LONGEST if length < SHORTEST else min(length, LONGEST)
         best = min(best, float(loss))
     return length
-
-
-def in_region(data: Data, unordered: Sequence[int], least: int) -> Bools:
-    """Which told rows (n,) lie in the region around the best one; at least the `least` nearest.
-
-    Columns that are `unordered` keep no row out: that share of them may change.
-    """
-    ordered = [i for i in range(data.X.shape[1]) if i not in unordered]
-    rows = data.X[:, ordered]
-    apart = np.abs(rows - data.best_rows(1)[0][ordered]).max(axis=1, initial=0.0)
-    found = apart <= length_of(data) / 2
-    found[np.argsort(apart, kind="stable")[:least]] = True
-    return np.asarray(found)
 
 
 def nearest(grid: Array, x: Array) -> Array:

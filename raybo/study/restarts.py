@@ -33,6 +33,6 @@ def has_ended(data: Data, n: int) -> bool:
         return False
     loss = np.clip(loss, -1e307, 1e307)  # differences are finite
     loss = np.where(data.feasible[data.finished], loss, loss.max())
-    gained = loss[:n].min() - loss.min()
+    gained = loss[:n].min() - loss.min()  # the design's median may be orders of magnitude worse
     alike = loss[-2 * n :] - loss.min() <= SAME * gained
     return bool(gained > 0 and alike.sum() >= n)

@@ -23,7 +23,6 @@ from raybo.methods.trust_region import (
     SHORTEST,
     SUCCESSES,
     TrustRegion,
-    in_region,
     length_of,
 )
 from raybo.space.box import Box
@@ -72,20 +71,6 @@ def test_trials_that_fail_shrink_the_region() -> None:
     data = after([-1.0])
     failed = replace(data, failed=np.zeros((4, 2)), failed_memos=(INSIDE,) * 4)
     assert length_of(failed) < length_of(data)
-
-
-def test_rows_in_the_region_are_within_half_its_length_of_the_best_one() -> None:
-    far = [[0.9, 0.1]] * (FAILURES - 1)
-    X = np.array([[0.5, 0.5], [0.6, 0.5], [0.5, 0.75], *far])
-    loss = np.arange(float(len(X)))
-    wide = data_of(Box(2), len(X), loss, X=X)
-    assert in_region(wide, (), least=1).all()
-    narrow = data_of(Box(2), len(X), loss, X=X, memos=[{}, {}] + [INSIDE] * FAILURES)
-    assert length_of(narrow) == pytest.approx(0.5)
-    assert in_region(narrow, (), least=1).tolist() == [True] * 3 + [False] * len(far)
-    assert in_region(narrow, (), least=5).sum() == 5  # the nearest are added
-    assert in_region(narrow, (0,), least=1).tolist() == [True] * 3 + [False] * len(far)
-    assert in_region(narrow, (0, 1), least=1).all()  # no order, no distance
 
 
 def nothing_barred(X: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from raybo.arrays import Array
 from raybo.errors import SurrogateError
 from raybo.methods.addtree.default import AddTree
 from raybo.methods.auto.shares import shares
-from raybo.methods.base import NOTED, Data, Method, Proposal, ask_method
+from raybo.methods.base import NOTED, Data, Memo, Method, Proposal, ask_method
 from raybo.methods.bins.default import Bins
 from raybo.methods.bo.default import Bo
 from raybo.methods.egp.default import Egp
@@ -150,7 +150,18 @@ class View:
 
 def view_of(name: str, method: Modelled, data: Data) -> View:
     """What the member called `name` sees and believes."""
-    seen = data.noted_by(name)
+
+    def own(memos: tuple[Memo, ...]) -> tuple[Memo, ...]:
+        return tuple(memo.get(NOTED, {}).get(name, {}) for memo in memos)
+
+    seen = replace(
+        data,
+        memos=own(data.memos),
+        pending_memos=own(data.pending_memos),
+        failed_memos=own(data.failed_memos),
+        dropped_memos=own(data.dropped_memos),
+        cache=data.cache.setdefault(name, {}),
+    )
     gp, memo = method.model(seen)
     # When it proposes, it finds the fit of just now among its notes, and does not repeat it.
     return View(replace(seen, pending_memos=(*seen.pending_memos, memo)), gp, memo)

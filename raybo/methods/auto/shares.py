@@ -15,10 +15,10 @@ points are the worst there (examples/RESULTS.md).
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 
 from raybo.methods.base import Data
-from raybo.methods.model import log_density
 
 # Of the weight, shared out after each result: of two members, the one whose predictions are wrong
 # keeps a twentieth of the proposals. A fiftieth could not be told from it (examples/RESULTS.md).
@@ -37,6 +37,13 @@ def shares(names: Sequence[str], data: Data) -> dict[str, float]:
             pairs = [expected[name] for name in names]
             weights = updated(weights, [log_density(float(data.loss[i]), *pair) for pair in pairs])
     return dict(zip(names, weights, strict=True))
+
+
+def log_density(loss: float, mean: float, deviation: float) -> float:
+    """Log density of a loss, up to what is the same for all members."""
+    deviation = max(deviation, sys.float_info.min)
+    error = (loss - mean) / deviation
+    return -math.log(deviation) - 0.5 * error * error
 
 
 def updated(weights: Sequence[float], densities: Sequence[float]) -> list[float]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from raybo.methods.local.default import Local
-from raybo.methods.trust_region import FAILURES, LENGTH, in_region
+from raybo.methods.trust_region import FAILURES, LENGTH
 from raybo.space.box import Box
 from raybo.space.parameters import Categorical
 from raybo.space.space import Space
@@ -22,37 +22,6 @@ def test_proposals_after_failures_are_near_the_best_point() -> None:
     found = Local(space).propose(data, np.random.default_rng(0))
     assert found.memo[LENGTH] == pytest.approx(0.5**5)
     assert np.abs(np.asarray(found.x) - X[0]).max() <= 0.5**6 + 1e-9
-
-
-def test_results_that_say_nothing_of_the_region_change_no_proposal() -> None:
-    space = Box(2, 0, 1)
-    rng = np.random.default_rng(0)
-    near, far = 0.5 + 0.05 * rng.uniform(-1, 1, (20, 2)), rng.uniform(0.0, 0.1, (20, 2))
-    distance = np.sum((near - [0.55, 0.52]) ** 2, axis=1)
-    near, distance = near[np.argsort(distance)], np.sort(distance)
-    inside = [{}] + [{LENGTH: 0.5}] * 19  # none better than the first: the region is small
-    alone = data_of(space, 20, distance, X=near, memos=inside, number=40)
-    X, loss = np.concatenate([near, far]), np.append(distance, 1.0 + 1e5 * rng.random(20))
-    both = data_of(space, 40, loss, X=X, memos=[*inside, *[{}] * 20])
-    one, other = (
-        np.asarray(Local(space).propose(data, np.random.default_rng(1)).x)
-        for data in (alone, both)
-    )
-    np.testing.assert_allclose(one, [0.55, 0.52], atol=0.01)
-    np.testing.assert_allclose(other, one, atol=1e-3)
-
-
-def test_all_results_count_where_they_predict_those_in_the_region_better() -> None:
-    """A smooth function of one scale: what is around a region says more of it."""
-    space = Box(2, 0, 1)
-    X = np.random.default_rng(0).random((60, 2))
-    loss = np.sin(6.0 * X[:, 0]) * np.cos(6.0 * X[:, 1])
-    order = np.argsort(loss)
-    memos = [{}] + [{LENGTH: 0.5}] * 2 * FAILURES + [{}] * (59 - 2 * FAILURES)
-    data = data_of(space, 60, loss[order], X=X[order], memos=memos)
-    assert not in_region(data, (), least=8).all()
-    gp, _ = Local(space).model(data)
-    assert float(gp.own.max()) == 0.0
 
 
 def test_a_region_without_an_untried_point_leaves_the_others() -> None:
