@@ -33,6 +33,8 @@ def has_ended(data: Data, n: int) -> bool:
         return False
     loss = np.clip(loss, -1e307, 1e307)  # differences are finite
     loss = np.where(data.feasible[data.finished], loss, loss.max())
-    gained = loss[:n].min() - loss.min()  # the design's median may be orders of magnitude worse
+    # The design's median may be orders of magnitude worse. It counts if its best is the minimum.
+    gained, spread = loss[:n].min() - loss.min(), np.median(loss[:n]) - loss.min()
+    gained = gained if gained > np.finfo(float).eps * spread else spread
     alike = loss[-2 * n :] - loss.min() <= SAME * gained
     return bool(gained > 0 and alike.sum() >= n)

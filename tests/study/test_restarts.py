@@ -56,6 +56,7 @@ def test_a_search_has_ended_when_half_of_its_last_results_are_the_best() -> None
     assert not has_ended(data_of([3, 4, 2, 5, 1, 1, 1, 1.1]), 4)  # three
     assert not has_ended(data_of([3, 4, 2, 5, 1, 3, 3, 3, 3]), 4)  # alike, and not the best
     assert not has_ended(data_of([1, 1, 1, 1, 1, 1, 1, 1, 1]), 4)  # nothing was gained
+    assert has_ended(data_of([3, 4, 1, 5, 1, 1, 1, 1]), 4)  # the design has the minimum
     assert not has_ended(data_of([3e6, 4e6, 2, 5e6, 1.1, 1.1, 1.05, 1]), 4)  # gained: 1, not 1e6
     assert not has_ended(data_of([]), 4)
     assert not has_ended(data_of([1.7e308, -1.7e308, 1.7e308, 0, 1, 2, 3, 4]), 4)
